@@ -82,6 +82,7 @@ impl Director {
         if !self.model.allows(step) {
             return Ok(false);
         }
+        let step = &self.model.fitted(step);
         self.steps.push(step.clone());
         if step.is_long() {
             self.model.begin(step);

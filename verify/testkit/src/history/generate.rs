@@ -1,11 +1,12 @@
 //! Makes up the next step of a history, from a seed and from what is there.
 
 mod rt;
+mod semaphores;
 mod services;
 
 use super::member::{self, PYTHON, RUST, WAYS};
 use super::model::{Kind, Model};
-use super::step::{Handle, Step, Verb};
+use super::step::{FIXED, Handle, Step, Verb};
 use crate::rng::Rng;
 
 /// What a history is about, and how wild it is.
@@ -14,11 +15,14 @@ pub(super) struct Generator {
     rng: Rng,
     members_max: u64,
     names: u64,
-    topics: bool,
-    queues: bool,
-    locks: bool,
-    services: bool,
-    rt: bool,
+    /// Kinds of objects that take part, see `about`.
+    kinds: Vec<u64>,
+    /// Type of most messages: one of a fixed size, or slices.
+    fixed: u64,
+    /// Members wait in sets, too.
+    sets: bool,
+    /// Permits of most semaphores.
+    permits: u64,
     forks: bool,
     limits: bool,
     crowds: bool,
@@ -40,20 +44,24 @@ const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
 const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
 const TRIES: usize = 200;
+/// Kinds of objects.
+const KINDS: u64 = 6;
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let members_max = if rng.one_in(8) { 12 } else { 2 + rng.below(4) };
-        let about = 1 + rng.below(31);
+        let about = 1 + rng.below((1 << KINDS) - 1);
+        // Half of the histories are about few kinds.
+        let few = about & rng.below(1 << KINDS);
+        let about = if few == 0 || rng.one_in(2) { about } else { few };
         Self {
             members_max,
             names: 1 + rng.below(2),
-            topics: about & 1 != 0,
-            queues: about & 2 != 0,
-            locks: about & 4 != 0,
-            services: about & 8 != 0,
-            rt: about & 16 != 0,
+            kinds: (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect(),
+            fixed: if rng.one_in(3) { FIXED + rng.below(2) } else { 0 },
+            sets: rng.one_in(2),
+            permits: 1 + rng.below(3),
             forks: rng.one_in(2),
             limits: rng.one_in(3),
             crowds: rng.one_in(6),
@@ -177,6 +185,20 @@ impl Generator {
                 self.next_handle += Model::handles(&crowd);
                 Some(crowd)
             }
+            29..36 if self.sets => {
+                let ports = usable(|k| {
+                    use Kind::{Client, Consumer, Server, Subscriber, Watch};
+                    let port = matches!(k, Subscriber(_) | Client(_) | Server(_));
+                    port || matches!(k, Consumer { hand: None, .. } | Watch { .. })
+                });
+                let mut others = [0, 0];
+                for other in &mut others {
+                    *other = self.pick(&ports).filter(|_| !self.rng.one_in(3)).unwrap_or(0);
+                }
+                let (on, fd) = (self.pick(&ports)?, u64::from(self.rng.one_in(4)));
+                let ms = if self.rng.one_in(2) { self.rng.below(3) } else { FOREVER_MS };
+                step(Verb::Wait, &[on, others[0], others[1], fd, ms])
+            }
             15..18 => {
                 let on = self.pick(&usable(|k| matches!(k, Kind::Watch { .. })))?;
                 let ms = if self.rng.one_in(2) { 5 } else { FOREVER_MS };
@@ -213,16 +235,16 @@ impl Generator {
                 step(verb, &[on])
             }
             n => {
-                let about = [self.topics, self.queues, self.locks, self.services, self.rt];
-                let about: Vec<usize> = (0..about.len()).filter(|what| about[*what]).collect();
                 let node = self.pick(&nodes)?;
                 let wait = if n % 8 == 0 { FOREVER_MS } else { 0 };
-                let (verb, args) = match self.pick(&about)? {
+                let kinds = self.kinds.clone();
+                let (verb, args) = match self.pick(&kinds)? {
                     0 => self.about_topics(node, wait, &usable)?,
                     1 => self.about_queues(node, wait, &usable)?,
                     2 => self.about_locks(node, wait, &usable)?,
                     3 => self.about_services(node, wait, &usable)?,
-                    _ => self.about_rt(node, &usable)?,
+                    4 => self.about_rt(node, &usable)?,
+                    _ => self.about_semaphores(node, wait, &usable)?,
                 };
                 step(verb, &args)
             }
@@ -258,6 +280,16 @@ impl Generator {
         u64::from(self.rng.one_in(12))
     }
 
+    /// As `type_`, of topics and queues.
+    fn message_type(&mut self) -> u64 {
+        if self.fixed == 0 || self.rng.one_in(12) { self.type_() } else { self.fixed }
+    }
+
+    /// Whether a batch is tried.
+    fn in_batches(&mut self) -> bool {
+        self.fixed > 0 && self.rng.one_in(2)
+    }
+
     fn words(&mut self) -> u64 {
         WORDS[self.rng.below(WORDS.len() as u64) as usize]
     }
@@ -282,9 +314,9 @@ impl Generator {
                 let volatile = u64::from(self.rng.one_in(6));
                 let wait_ms = if self.rng.one_in(2) { 0 } else { 2 };
                 let wait_ms = if patient { FOREVER_MS } else { wait_ms };
-                let args =
-                    [self.new_handle(), node, self.name(), depth, volatile, wait_ms, self.type_()];
-                (Verb::Publisher, args.to_vec())
+                let args = [self.new_handle(), node, self.name(), depth, volatile, wait_ms];
+                let args = [&args[..], &[self.message_type()]].concat();
+                (Verb::Publisher, args)
             }
             2..4 => {
                 let history = if self.rng.one_in(2) { self.rng.below(40) } else { 0 };
@@ -297,16 +329,22 @@ impl Generator {
                     history,
                     reliable,
                     borrows,
-                    self.type_(),
+                    self.message_type(),
                 ];
                 (Verb::Subscriber, args.to_vec())
             }
             4..10 if !patient.is_empty() && !self.rng.one_in(4) => {
                 (Verb::Insist, vec![self.pick(&patient)?, self.words(), FOREVER_MS])
             }
-            4..10 => (Verb::Publish, vec![self.pick(&publishers)?, self.count(), self.words()]),
+            4..10 => {
+                let verb = if self.in_batches() { Verb::PublishBatch } else { Verb::Publish };
+                (verb, vec![self.pick(&publishers)?, self.count(), self.words()])
+            }
             10..15 => {
                 let max = if self.rng.one_in(3) { 1 + self.rng.below(4) } else { 1000 };
+                if self.in_batches() {
+                    return Some((Verb::ReceiveBatch, vec![self.pick(&subscribers)?, max]));
+                }
                 (Verb::Receive, vec![self.pick(&subscribers)?, max, wait])
             }
             15 => (Verb::Take, vec![self.new_handle(), self.pick(&subscribers)?]),
@@ -331,16 +369,23 @@ impl Generator {
         Some(match self.rng.below(20) {
             0..2 => {
                 let bound = if self.rng.one_in(4) { LANE_BYTES } else { 0 };
-                let args = [self.new_handle(), node, self.name(), bound, self.type_()];
+                let args = [self.new_handle(), node, self.name(), bound, self.message_type()];
                 (Verb::Producer, args.to_vec())
             }
-            2..5 => (Verb::Consumer, vec![self.new_handle(), node, self.name(), self.type_()]),
+            2..5 => {
+                let args = [self.new_handle(), node, self.name(), self.message_type()];
+                (Verb::Consumer, args.to_vec())
+            }
             5..11 => {
                 let words = if self.rng.one_in(16) { LANE_WORDS } else { self.words() };
-                (Verb::Send, vec![self.pick(&producers)?, self.count(), words])
+                let verb = if self.in_batches() { Verb::SendBatch } else { Verb::Send };
+                (verb, vec![self.pick(&producers)?, self.count(), words])
             }
             11..15 => {
                 let max = if self.rng.one_in(2) { 1 + self.rng.below(4) } else { 1000 };
+                if self.in_batches() {
+                    return Some((Verb::GetBatch, vec![self.pick(&consumers)?, max]));
+                }
                 (Verb::Get, vec![self.pick(&consumers)?, max, wait])
             }
             15..18 => (Verb::Hold, vec![self.new_handle(), self.pick(&consumers)?]),

@@ -1,5 +1,8 @@
 //! What a member says it saw in a step, and its form on the pipe.
 
+/// What the library does not say.
+pub(super) const UNSAID: u64 = u64::MAX;
+
 /// A message that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -9,13 +12,13 @@ pub(super) struct Seen {
     pub(super) n: u64,
     /// Its number, as the library says.
     pub(super) seq: u64,
-    /// Messages lost before it, as the library says.
+    /// Messages lost before it, as the library says; [`UNSAID`] of one in a batch.
     pub(super) lost: u64,
     /// Whether the message is whole.
     pub(super) whole: bool,
     /// Whether it lies in shared memory.
     pub(super) borrowed: bool,
-    /// Node and port of who sent it, as the library says.
+    /// Node and port of who sent it, as the library says; none of one in a batch.
     pub(super) id: (u64, u64),
 }
 

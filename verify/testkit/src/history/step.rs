@@ -13,6 +13,11 @@ use std::fmt;
 /// A number that names something a member holds, in the whole history.
 pub(super) type Handle = u64;
 
+/// From this type on messages have a fixed size, and travel in batches, too.
+pub(super) const FIXED: u64 = 2;
+/// Words of a message of the types from [`FIXED`] on: within an entry of a ring, and in a chunk.
+pub(super) const FIXED_WORDS: [u64; 2] = [8, 200];
+
 /// Waits from here on are not waited for: the next steps go on meanwhile.
 pub(super) const LONG_MS: u64 = 1000;
 
@@ -65,6 +70,8 @@ verbs! {
     Subscriber = "subscriber"("new", "node", "topic", "history", "reliable", "borrows", "type");
     /// Publishes, one after the other, until it is refused.
     Publish = "publish"("on", "count", "words");
+    /// Publishes so many at once.
+    PublishBatch = "publish-batch"("on", "count", "words");
     /// Publishes one message, and waits as long as it takes for those that have yet to read.
     Insist = "insist"("on", "words", "ms");
     /// Takes a loan, and fills it.
@@ -73,6 +80,8 @@ verbs! {
     Commit = "commit"("on");
     /// Receives until there is nothing, the first time waiting; then looks at all events.
     Receive = "receive"("on", "max", "ms");
+    /// Receives what is there at once; then looks at all events.
+    ReceiveBatch = "receive-batch"("on", "max");
     /// Receives one message and keeps it.
     Take = "take"("new", "on");
     /// Whether a kept message is still what it was.
@@ -83,6 +92,10 @@ verbs! {
     Consumer = "consumer"("new", "node", "queue", "type");
     /// Sends, one after the other, until it is refused.
     Send = "send"("on", "count", "words");
+    /// Sends so many at once: all of them or none.
+    SendBatch = "send-batch"("on", "count", "words");
+    /// Receives and acknowledges what is there at once.
+    GetBatch = "get-batch"("on", "max");
     /// Receives and acknowledges until there is nothing, the first time waiting.
     Get = "get"("on", "max", "ms");
     /// Receives one message and keeps it in hand: dropped it is acknowledged, else not.
@@ -99,6 +112,10 @@ verbs! {
     Read = "read"("new", "on", "ms");
     /// Removes a mutex, or a reader/writer lock (`rw`=1), that nobody can repair any more.
     RemoveLock = "remove-lock"("node", "mutex", "rw");
+    /// Opens a semaphore with so many permits.
+    Semaphore = "semaphore"("new", "node", "semaphore", "permits");
+    /// Takes one of them.
+    Acquire = "acquire"("new", "on", "ms");
     /// Opens a service's client.
     Client = "client"("new", "node", "service", "resume", "type");
     /// Opens its server.
@@ -139,6 +156,9 @@ verbs! {
     Watch = "watch"("new", "node", "target");
     /// Waits for the end of the node that is watched.
     Await = "await"("on", "ms");
+    /// Waits with a wait set until one of up to three is ready, beside a descriptor that never is
+    /// (`fd`=1): subscribers, consumers, clients, servers, watches.
+    Wait = "wait"("on", "and", "or", "fd", "ms");
     /// Opens so many publishers (0), producers (1), clients (2) or subscribers (3) one after the
     /// other; each sends one message, and stays (`keep`=1) or is dropped.
     Crowd = "crowd"("new", "node", "what", "name", "count", "keep", "type");
@@ -195,6 +215,13 @@ impl Step {
     pub fn arg(&self, name: &str) -> u64 {
         let at = names(self.verb).iter().position(|n| *n == name);
         at.map_or(0, |at| self.args[at])
+    }
+
+    /// Another value for that argument, if the verb has it.
+    pub(super) fn set(&mut self, name: &str, value: u64) {
+        if let Some(at) = names(self.verb).iter().position(|n| *n == name) {
+            self.args[at] = value;
+        }
     }
 
     /// The handle it makes.

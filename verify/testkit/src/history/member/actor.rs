@@ -10,10 +10,10 @@ use outlive::{Domain, Loan, NodeId, Producer, Publisher};
 
 use super::messages::{content, get, look, look_at, receive, receive_at_last};
 use super::{AsTold, Fails, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic};
-use super::{crowd, forks, limits, locks, rt, services};
+use super::{batches, crowd, forks, limits, locks, rt, semaphores, services, wait_sets};
 use crate::chaos::message::WORDS_MIN;
 use crate::history::reply::{Reply, Seen};
-use crate::history::step::{Handle, Step, Verb};
+use crate::history::step::{FIXED, Handle, Step, Verb};
 
 /// One thread that does what it is told.
 pub(super) struct Actor {
@@ -21,11 +21,12 @@ pub(super) struct Actor {
     /// Its number, for its answers.
     thread: usize,
     own: BTreeMap<Handle, Own>,
+    set: wait_sets::Own,
 }
 
 impl Actor {
     pub(super) fn new(shared: Shared, thread: usize) -> Self {
-        Self { shared, thread, own: BTreeMap::new() }
+        Self { shared, thread, own: BTreeMap::new(), set: wait_sets::Own::default() }
     }
 
     /// Until it ends. The sender goes with the thread: whoever waits for that knows.
@@ -67,7 +68,11 @@ impl Actor {
     }
 
     fn was_sent(&self, handle: Handle) {
-        *self.shared.sent.lock().unwrap().entry(handle).or_default() += 1;
+        self.were_sent(handle, 1);
+    }
+
+    fn were_sent(&self, handle: Handle, count: u64) {
+        *self.shared.sent.lock().unwrap().entry(handle).or_default() += count;
     }
 
     fn act(&mut self, step: &Step, reply: &mut Reply) -> Result<(), Fails> {
@@ -90,6 +95,10 @@ impl Actor {
                     .publisher()?;
                 reply.id = (publisher.id().node.get(), publisher.id().port);
                 self.shared.put(new, Thing::Publisher(Box::new(publisher)));
+            }
+            Verb::Subscriber | Verb::Consumer if step.arg("type") >= FIXED => {
+                let values = batches::open(&self.shared, step)?;
+                self.shared.put(new, values);
             }
             Verb::Subscriber => {
                 let node = self.shared.node(step.arg("node"));
@@ -120,6 +129,14 @@ impl Actor {
             Verb::Mutex | Verb::RwLock => {
                 let lock = locks::open(&self.shared, step)?;
                 self.shared.put(new, Thing::Lock(lock));
+            }
+            Verb::Semaphore => {
+                let semaphore = semaphores::open(&self.shared, step)?;
+                self.shared.put(new, semaphore);
+            }
+            Verb::Acquire => {
+                let held = semaphores::acquire(&self.shared, step, reply)?;
+                self.own.insert(new, Own::Permit(held));
             }
             Verb::RtOpen => {
                 let end = rt::open(&self.shared, step)?;
@@ -162,6 +179,7 @@ impl Actor {
                     return Err(report.faults.join("; ").into());
                 }
             }
+            Verb::Wait => wait_sets::wait(&mut self.set, &self.shared, step, reply)?,
             Verb::RemoveLock => locks::remove(&self.shared, step)?,
             Verb::Lock | Verb::Read => {
                 if let Some(guard) = locks::take(&self.shared, step, reply)? {
@@ -205,6 +223,22 @@ impl Actor {
         let mut thing = self.shared.take(on);
         let done = match (&mut thing, step.verb) {
             (Thing::Publisher(publisher), Verb::Publish) => self.publish(publisher, step, reply),
+            (Thing::Publisher(publisher), Verb::PublishBatch) => {
+                let next = self.next_number(on);
+                let done = batches::publish(publisher, next, step, reply);
+                self.were_sent(on, reply.value);
+                done
+            }
+            (Thing::Producer(producer), Verb::SendBatch) => {
+                let next = self.next_number(on);
+                let done = batches::send(producer, next, step, reply);
+                self.were_sent(on, reply.value);
+                done
+            }
+            (Thing::Values(values), _) => {
+                let was_limited = self.shared.was_limited.load(Relaxed);
+                batches::act(values, was_limited, step, reply)
+            }
             (Thing::Publisher(publisher), Verb::Insist) => {
                 let body = content(on, self.next_number(on), step.arg("words"));
                 publisher.publish(&body).map(|_| self.was_sent(on)).map_err(Into::into)
@@ -306,6 +340,7 @@ impl Actor {
     fn leak(&mut self, on: Handle) {
         match self.own.remove(&on) {
             Some(Own::Guard(guard)) => guard.forget(),
+            Some(Own::Permit(held)) => held.forget(),
             Some(Own::Loan(loan, _)) => std::mem::forget(loan),
             None => std::mem::forget(self.shared.take(on)),
         }

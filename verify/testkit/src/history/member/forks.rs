@@ -11,7 +11,7 @@ use outlive::ErrorKind;
 use super::messages::{content, look_at};
 use super::{Own, Shared, Thing};
 use crate::history::reply::Reply;
-use crate::history::step::{Handle, Step};
+use crate::history::step::{FIXED_WORDS, Handle, Step};
 
 /// A child that does not end by then hangs.
 const HANG: Duration = Duration::from_secs(5);
@@ -156,17 +156,30 @@ fn check(things: &std::collections::BTreeMap<Handle, Thing>, wrong: &mut Vec<Str
 
 /// How an inherited handle answers, as far as it must refuse.
 fn uses(handle: Handle, thing: &mut Thing) -> Option<String> {
-    let body = content(handle, 0, 8);
+    let body = content(handle, 0, FIXED_WORDS[0]);
+    // One whose messages have another size.
+    let large = content(handle, 0, FIXED_WORDS[1]);
+    let misfit = |said: &outlive::Result<()>| {
+        said.as_ref().is_err_and(|e| e.kind() == ErrorKind::InvalidArgument)
+    };
     let kind = |e: ErrorKind| format!("{e:?}");
     let said = match thing {
         Thing::Node(node) => node.watch(node.id()).map(drop),
-        Thing::Publisher(publisher) => publisher.publish(&body).map(drop),
+        Thing::Publisher(publisher) => match publisher.publish(&body).map(drop) {
+            said if misfit(&said) => publisher.publish(&large).map(drop),
+            said => said,
+        },
         Thing::Subscriber(subscriber) => subscriber.receive().map(drop),
-        Thing::Producer(producer) => producer.try_send(&body).map_err(outlive::Error::from),
+        Thing::Values(values) => super::batches::refused(values),
+        Thing::Producer(producer) => match producer.try_send(&body).map_err(outlive::Error::from) {
+            said if misfit(&said) => producer.try_send(&large).map_err(outlive::Error::from),
+            said => said,
+        },
         Thing::Consumer(consumer) => consumer.get().receive().map(drop),
         Thing::Client(client) => client.send(&body).map(drop),
         Thing::Server(server) => server.receive().map(drop),
         Thing::Lock(lock) => return Some(super::locks::refuses(lock)),
+        Thing::Semaphore(it) => return Some(super::semaphores::refuses(it)),
         Thing::End(end) => return super::rt::refuses(end),
         _ => return None,
     };

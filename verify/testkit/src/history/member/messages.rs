@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::queue;
 use outlive::topic::Event;
-use outlive::{Consumer, Sample, Subscriber};
+use outlive::{Consumer, Payload, Sample, Subscriber};
 
 use super::{Fails, limits};
 use crate::chaos::message::{self, Head, WORDS_MIN};
@@ -28,19 +28,19 @@ pub(super) fn look(bytes: &[u8]) -> Seen {
     }
 }
 
-pub(super) fn look_at(sample: &Sample<[u8]>) -> Seen {
+pub(super) fn look_at<T: Payload + ?Sized>(sample: &Sample<T>) -> Seen {
     let id = sample.publisher();
     Seen {
         seq: sample.seq(),
         lost: sample.lost_before(),
         borrowed: sample.is_borrowed(),
         id: (id.node.get(), id.port),
-        ..look(sample)
+        ..look(sample.as_bytes())
     }
 }
 
-pub(super) fn receive(
-    subscriber: &mut Subscriber<[u8]>,
+pub(super) fn receive<T: Payload + ?Sized>(
+    subscriber: &mut Subscriber<T>,
     step: &Step,
     reply: &mut Reply,
 ) -> Result<(), Fails> {
@@ -58,6 +58,12 @@ pub(super) fn receive(
         }
         Ok(())
     })();
+    news_of(subscriber, reply);
+    done
+}
+
+/// All events of a subscriber.
+pub(super) fn news_of<T: Payload + ?Sized>(subscriber: &mut Subscriber<T>, reply: &mut Reply) {
     while let Some(event) = subscriber.next_event() {
         let (news, id) = match event {
             Event::PublisherJoined(id) => (News::Joined, id),
@@ -73,12 +79,11 @@ pub(super) fn receive(
         };
         reply.news.push((news, (id.node.get(), id.port)));
     }
-    done
 }
 
 /// What could not be opened for a while is tried again after so many calls.
-pub(super) fn receive_at_last(
-    subscriber: &mut Subscriber<[u8]>,
+pub(super) fn receive_at_last<T: Payload + ?Sized>(
+    subscriber: &mut Subscriber<T>,
     step: &Step,
     reply: &mut Reply,
 ) -> Result<(), Fails> {
@@ -92,8 +97,8 @@ pub(super) fn receive_at_last(
     Ok(())
 }
 
-pub(super) fn get(
-    consumer: &mut Consumer<[u8]>,
+pub(super) fn get<T: Payload + ?Sized>(
+    consumer: &mut Consumer<T>,
     step: &Step,
     reply: &mut Reply,
 ) -> Result<(), Fails> {
@@ -105,7 +110,7 @@ pub(super) fn get(
                 Some(received) => {
                     let id = received.producer();
                     let id = (id.node.get(), id.port);
-                    reply.seen.push(Seen { id, ..look(&received) });
+                    reply.seen.push(Seen { id, ..look(received.as_bytes()) });
                 }
                 None => {
                     reply.value = 1;
@@ -115,6 +120,12 @@ pub(super) fn get(
         }
         Ok(())
     })();
+    news_of_queue(consumer, reply);
+    done
+}
+
+/// All events of a consumer.
+pub(super) fn news_of_queue<T: Payload + ?Sized>(consumer: &mut Consumer<T>, reply: &mut Reply) {
     while let Some(event) = consumer.next_event() {
         let (news, id) = match event {
             queue::Event::ProducerJoined(id) => (News::Joined, id),
@@ -129,5 +140,4 @@ pub(super) fn get(
         };
         reply.news.push((news, (id.node.get(), id.port)));
     }
-    done
 }

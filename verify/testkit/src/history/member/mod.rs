@@ -6,17 +6,21 @@
 //! | here | the process: what its threads share, who gets which step |
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
-//! | `locks`, `services`, `rt`, `crowd`, `forks`, `limits` | steps of those kinds |
+//! | `batches`, `locks`, `semaphores`, `services`, `rt`, `crowd` | steps of those kinds |
+//! | `forks`, `limits`, `wait_sets` | others |
 //! | `python.py`, `cpp.cpp`, `words.hpp` | members in other languages, which do most of them |
 
 mod actor;
+mod batches;
 mod crowd;
 mod forks;
 mod limits;
 mod locks;
 mod messages;
 mod rt;
+mod semaphores;
 mod services;
+mod wait_sets;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -29,6 +33,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(super) use forks::WAYS;
+use outlive::lock::RobustSemaphore;
 use outlive::service::Ticket;
 use outlive::{
     Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
@@ -81,6 +86,8 @@ enum Thing {
     Node(Node),
     Publisher(Box<Publisher<[u8]>>),
     Subscriber(Box<Subscriber<[u8]>>),
+    /// One that receives messages of a fixed size.
+    Values(Box<batches::Values>),
     Sample(Sample<[u8]>, Seen),
     Producer(Box<Producer<[u8]>>),
     /// Not a box: a message in hand borrows from what it points to.
@@ -90,6 +97,7 @@ enum Thing {
         _it: Received<'static, [u8]>,
     },
     Lock(locks::Lock),
+    Semaphore(Arc<RobustSemaphore>),
     Watch(Watch),
     Client(Box<services::Asking>),
     /// With its client's handle.
@@ -104,6 +112,8 @@ enum Own {
     /// With the publisher's handle.
     Loan(Loan<'static, [u8]>, Handle),
     Guard(locks::Guard),
+    /// Kept for its drop.
+    Permit(semaphores::Held),
 }
 
 /// A value at an address that lasts until it is dropped here.
@@ -198,9 +208,12 @@ fn relative(to: &Path, here: &Path) -> PathBuf {
     up.chain(to.components().skip(common)).collect()
 }
 
-/// Type 0: slices of `u64`; 1: of `u32`, another type of the same name of topic.
+/// Type 0: slices of `u64`; 1: of `u32`, another type of the same name of topic; others: of a
+/// fixed size.
 fn payload_type(number: u64) -> PayloadType {
-    if number == 0 { PayloadType::of::<[u64]>() } else { PayloadType::of::<[u32]>() }
+    let slices =
+        || if number == 0 { PayloadType::of::<[u64]>() } else { PayloadType::of::<[u32]>() };
+    batches::payload_type(number).unwrap_or_else(slices)
 }
 
 /// Drops all in the order that safe code has: what borrows goes first.

@@ -4,7 +4,7 @@ use super::locks::Lock;
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
 use crate::history::member::{PYTHON, RUST};
-use crate::history::step::{Handle, Step, Verb};
+use crate::history::step::{FIXED, Handle, Step, Verb};
 
 impl Model {
     /// An object that its member can use now.
@@ -22,10 +22,11 @@ impl Model {
     /// Whether something borrows from `handle`, so that safe code could not drop it.
     fn is_borrowed(&self, handle: Handle) -> bool {
         let mut waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        waits.any(|step| self.used_by(step).contains(&Some(handle)))
+        waits.any(|step| self.used_by(step).contains(&handle))
             || self.objects.values().any(|o| {
                 let of = match &o.kind {
                     Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of, .. } => *of,
+                    Kind::Permit { of } => *of,
                     _ => return false,
                 };
                 of == handle && o.life == Life::Held
@@ -45,7 +46,8 @@ impl Model {
                 let begun = self.living().any(|(_, o)| matches!(o.kind, Kind::Node { .. }));
                 // One that has begun to wait may not have taken its number yet.
                 let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-                let locks = |step: &Step| matches!(step.verb, Verb::Lock | Verb::Read);
+                let locks =
+                    |step: &Step| matches!(step.verb, Verb::Lock | Verb::Read | Verb::Acquire);
                 return begun && self.ordinals.left.is_none() && !waits.into_iter().any(locks);
             }
             _ => {}
@@ -105,6 +107,7 @@ impl Model {
             | Verb::Consumer
             | Verb::Mutex
             | Verb::RwLock
+            | Verb::Semaphore
             | Verb::Client
             | Verb::Server
             | Verb::RtOpen => node_ok(),
@@ -121,19 +124,28 @@ impl Model {
             Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
             Verb::Close => at.language == PYTHON && self.closable(member).contains(&it),
             Verb::Publish => self.may_publish(it, member, thread) && !is_patient(on(it)),
+            Verb::PublishBatch => {
+                self.is_fixed(it) && self.may_publish(it, member, thread) && !is_patient(on(it))
+            }
             Verb::Insist => step.is_long() && is_patient(on(it)),
             Verb::Loan => {
                 self.may_publish(it, member, thread) && !self.has_loan(it) && !is_patient(on(it))
             }
             Verb::Commit => matches!(on(it), Some(Kind::Loan { .. })),
-            Verb::Receive | Verb::Take => matches!(on(it), Some(Kind::Subscriber(_))),
+            Verb::Receive => matches!(on(it), Some(Kind::Subscriber(_))),
+            Verb::ReceiveBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
+            Verb::Take => !self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
             Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
-            Verb::Get | Verb::Hold => {
-                matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
+            Verb::SendBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Producer(_))),
+            Verb::Get | Verb::GetBatch | Verb::Hold => {
+                let suits =
+                    step.verb == Verb::Get || self.is_fixed(it) == (step.verb != Verb::Hold);
+                suits && matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
             }
             Verb::Lock => matches!(on(it), Some(Kind::Lock { .. })),
             Verb::Read => matches!(on(it), Some(Kind::Lock { name: (true, _), .. })),
+            Verb::Acquire => matches!(on(it), Some(Kind::Semaphore { .. })),
             Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
             Verb::Ask | Verb::Call | Verb::Replies => matches!(on(it), Some(Kind::Client(_))),
             Verb::ReplyFor | Verb::Cancel => match on(it) {
@@ -149,6 +161,7 @@ impl Model {
                 Some(Kind::Request(request)) => on(request.of).is_some(),
                 _ => false,
             },
+            Verb::Wait => !limited && !self.full && self.may_wait(step),
             Verb::Await => matches!(on(it), Some(Kind::Watch { .. })),
             _ => true,
         }
@@ -205,8 +218,13 @@ fn is_in_hand(kind: &Kind) -> bool {
 
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
-    use Verb::{Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen};
-    [Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&step.verb)
+    use Verb::{
+        Acquire, Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen, Semaphore,
+    };
+    let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
+    rt.contains(&step.verb)
+        || [Acquire, Crowd, RemoveLock, Semaphore, Verb::Wait].contains(&step.verb)
+        || step.arg("type") >= FIXED
 }
 
 /// Nor, of these, one in Python: an interpreter without memory raises anywhere.

@@ -8,9 +8,10 @@
 //! |---|---|
 //! | here | what there is; what an answer must be, and what is true after it |
 //! | `allows` | which steps can be done now |
-//! | `waits` | which long waits can end |
+//! | `waits`, `wait_sets` | which long waits can end; what wait sets name |
 //! | `ordinals` | numbers of nodes and threads, and when there are no more |
-//! | `topics`, `queues`, `locks`, `services`, `rt`, `crowd` | the same for those kinds |
+//! | `topics`, `queues`, `services`, `rt`, `crowd` | the same for those kinds |
+//! | `locks`, `semaphores` | and for those |
 
 mod allows;
 mod crowd;
@@ -18,22 +19,26 @@ mod locks;
 mod ordinals;
 mod queues;
 mod rt;
+mod semaphores;
 mod services;
 mod topics;
+mod wait_sets;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::member::{PYTHON, spoken};
 use super::reply::Reply;
-use super::step::{Handle, Step, Verb};
+use super::step::{FIXED, FIXED_WORDS, Handle, Step, Verb};
 pub(super) use crowd::CROWD_DEPTH;
 use locks::Lock;
 use ordinals::Ordinals;
 use queues::{Producer, Queue};
 use rt::End;
+use semaphores::Semaphore;
 use services::{Client, InHand, Server};
 use topics::{Publisher, Subscriber, Topic};
+use wait_sets::Named;
 
 /// What is wrong, in words; nothing if all is as it must be.
 pub(super) type Verdict = Result<(), String>;
@@ -76,6 +81,13 @@ pub(super) enum Kind {
         of: Handle,
         reads: bool,
     },
+    Semaphore {
+        name: u64,
+        file: u64,
+    },
+    Permit {
+        of: Handle,
+    },
     Watch {
         target: Handle,
     },
@@ -109,6 +121,8 @@ pub(super) struct Object {
     pub(super) node: Option<Handle>,
     pub(super) kind: Kind,
     pub(super) life: Life,
+    /// Number of the type of its messages.
+    pub(super) type_: u64,
     /// A long wait of its member uses it.
     pub(super) busy: bool,
 }
@@ -133,6 +147,7 @@ pub(super) struct Model {
     pub(super) topics: BTreeMap<u64, Topic>,
     pub(super) queues: BTreeMap<u64, Queue>,
     pub(super) locks: BTreeMap<locks::Name, Lock>,
+    pub(super) semaphores: BTreeMap<u64, Semaphore>,
     /// With their types.
     pub(super) services: BTreeMap<u64, u64>,
     /// Node and port of publishers and producers, the last one of that number.
@@ -145,6 +160,10 @@ pub(super) struct Model {
     saw_death: BTreeSet<(usize, usize)>,
     /// Threads whose wait ends as what they wait on was closed.
     closed: BTreeSet<(usize, usize)>,
+    /// What wait sets named and nobody has looked at since.
+    named: BTreeMap<Handle, Named>,
+    /// Members that have lacked something.
+    was_limited: BTreeSet<usize>,
     /// Threads that have ended.
     ended: BTreeSet<(usize, usize)>,
     /// The disk is full.
@@ -195,9 +214,24 @@ impl Model {
     fn add(&mut self, step: &Step, kind: Kind, thread: Option<usize>) {
         let Some(new) = step.new_handle() else { return };
         let node = Some(step.arg("node")).filter(|n| *n > 0);
-        let object =
-            Object { member: step.member, thread, node, kind, life: Life::Held, busy: false };
+        let (member, type_) = (step.member, step.arg("type"));
+        let object = Object { member, thread, node, kind, life: Life::Held, type_, busy: false };
         self.objects.insert(new, object);
+    }
+
+    /// Whether the messages of that have a fixed size.
+    pub(super) fn is_fixed(&self, handle: Handle) -> bool {
+        self.objects.get(&handle).is_some_and(|o| o.type_ >= FIXED)
+    }
+
+    /// With messages of the size that the type has.
+    pub(super) fn fitted(&self, step: &Step) -> Step {
+        let mut step = step.clone();
+        if self.is_fixed(step.arg("on")) {
+            let type_ = self.objects[&step.arg("on")].type_;
+            step.set("words", FIXED_WORDS[usize::from(type_ > FIXED)]);
+        }
+        step
     }
 
     /// A step was done: whether the answer is right, and what is true from now on.
@@ -233,7 +267,9 @@ impl Model {
             return Ok(());
         }
         match step.verb {
+            Verb::Wait => self.waited(step, reply),
             Verb::Limit => {
+                self.lacks_from_now(Some(step.member));
                 let limits = self.members.get_mut(&step.member).map(|m| &mut m.limits);
                 limits.map(|l| l.insert(step.arg("what")));
                 ok(reply)
@@ -270,20 +306,22 @@ impl Model {
             Verb::Publisher => self.publisher(step, reply),
             Verb::Subscriber => self.subscriber(step, reply),
             Verb::Insist => self.insisted(step, reply),
-            Verb::Publish | Verb::Commit => self.published(step, reply),
+            Verb::Publish | Verb::PublishBatch | Verb::Commit => self.published(step, reply),
             Verb::Loan => {
                 self.add(step, Kind::Loan { of: step.arg("on") }, Some(step.thread));
                 ok(reply)
             }
-            Verb::Receive | Verb::Take => self.received(step, reply),
+            Verb::Receive | Verb::ReceiveBatch | Verb::Take => self.received(step, reply),
             Verb::Check if reply.value == 1 => ok(reply),
             Verb::Check => Err("a message that is held has changed".into()),
             Verb::Producer => self.producer(step, reply),
             Verb::Consumer => self.consumer(step, reply),
-            Verb::Send => self.sent(step, reply),
-            Verb::Get | Verb::Hold => self.got(step, reply),
+            Verb::Send | Verb::SendBatch => self.sent(step, reply),
+            Verb::Get | Verb::GetBatch | Verb::Hold => self.got(step, reply),
             Verb::Mutex | Verb::RwLock => self.lock(step, reply),
             Verb::Lock | Verb::Read => self.locked(step, reply),
+            Verb::Semaphore => self.semaphore_opens(step, reply),
+            Verb::Acquire => self.acquired(step, reply),
             Verb::RtOpen => self.end_opens(step, reply),
             Verb::Connect | Verb::Reconnect => self.connects(step, reply),
             Verb::Push => self.pushed(step, reply),
@@ -339,6 +377,7 @@ impl Model {
     pub(super) fn done(&mut self, step: &Step) {
         if matches!(step.verb, Verb::Fill | Verb::Free) {
             self.full = step.verb == Verb::Fill;
+            self.lacks_from_now(None);
             return;
         }
         if step.verb == Verb::Ordinals {
@@ -390,6 +429,7 @@ impl Model {
             self.end_of(handle, Life::Dead);
         }
         self.owners_died(member);
+        self.permits_of_dead(|by| by.0 == member);
     }
 
     /// What only the thread may hold goes with it.
@@ -409,6 +449,7 @@ impl Model {
         }
         self.ended.insert((member, thread));
         self.thread_ended(member, thread);
+        self.permits_of_dead(|by| by == (member, thread));
     }
 
     /// Dropped, forgotten, or dropped in a panic.
@@ -422,6 +463,10 @@ impl Model {
             Kind::Guard { of, .. } => {
                 let of = *of;
                 self.unlocked(handle, of, verb);
+            }
+            Kind::Permit { of } => {
+                let of = *of;
+                self.permit_let_go(handle, of, verb);
             }
             _ => {}
         }
@@ -462,13 +507,15 @@ impl Model {
         self.topics_cleaned();
         self.queues_cleaned();
         self.locks_cleaned();
+        self.semaphores_cleaned();
         self.services_cleaned();
     }
 }
 
 /// Whether it borrows from another thing of its member.
 fn is_part(kind: &Kind) -> bool {
-    matches!(kind, Kind::Received { .. } | Kind::Guard { .. } | Kind::Loan { .. })
+    use Kind::{Guard, Loan, Permit, Received};
+    matches!(kind, Received { .. } | Guard { .. } | Permit { .. } | Loan { .. })
 }
 
 /// Errors that say what there is too little of.
@@ -476,10 +523,11 @@ const LACKS: [&str; 3] = ["NoSpace", "OutOfMemory", "Io"];
 
 /// Whether a step that lacks something has done nothing.
 fn is_all_or_nothing(verb: Verb) -> bool {
-    use Verb::{Client, Consumer, Loan, Lock, Mutex, Node, Part, Producer, Publisher};
-    use Verb::{Read, RtOpen, RwLock, Server, Subscriber, Watch};
+    use Verb::{Acquire, Client, Consumer, Loan, Lock, Mutex, Node, Part, Producer, Publisher};
+    use Verb::{Read, RtOpen, RwLock, Semaphore, Server, Subscriber, Watch};
     let opens = [Node, Publisher, Subscriber, Producer, Consumer, Client, Server, RtOpen, Watch];
-    opens.contains(&verb) || [Mutex, RwLock, Loan, Lock, Read, Part].contains(&verb)
+    let takes = [Loan, Lock, Read, Acquire, Part];
+    opens.contains(&verb) || [Mutex, RwLock, Semaphore].contains(&verb) || takes.contains(&verb)
 }
 
 /// A step that must succeed.

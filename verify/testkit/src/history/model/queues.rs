@@ -155,6 +155,8 @@ impl Model {
     pub(super) fn sent(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let (on, count) = (step.arg("on"), step.arg("count"));
         let bytes = 8 * step.arg("words").max(4) + HEAD;
+        // Of a batch all go, or none.
+        let at_once = if step.verb == Verb::SendBatch { count } else { 1 };
         let Some(Kind::Producer(producer)) = self.objects.get(&on).map(|o| &o.kind) else {
             return Ok(());
         };
@@ -168,13 +170,18 @@ impl Model {
             "OwnerDied" if !served && reply.value == 0 => Ok(()),
             _ if !served => Err(format!("sent {} where nobody consumes", reply.value)),
             "ok" if reply.value == count => Ok(()),
+            _ if reply.value % at_once != 0 => {
+                Err(format!("sent {} of a batch of {count}", reply.value))
+            }
+            "InvalidArgument" if bound > 0 && at_once * bytes > bound => Ok(()),
             // It cannot grow, and one that was refused may have left its end padded.
             "WouldBlock" if self.is_limited(step.member) => Ok(()),
             "WouldBlock" if bound > 0 && unread + reply.value == 0 => {
+                let bytes = at_once * bytes;
                 Err(format!("an empty lane of {bound} bytes has no room for {bytes}"))
             }
             "WouldBlock" if bound > 0 => {
-                let full = unread + (reply.value + 1) * bytes > bound / SURELY;
+                let full = unread + (reply.value + at_once) * bytes > bound / SURELY;
                 let wrong = || format!("a lane with {unread} bytes of {bound} is full");
                 if full { Ok(()) } else { Err(wrong()) }
             }
@@ -188,7 +195,8 @@ impl Model {
         else {
             return false;
         };
-        self.has_unread(*queue) || self.lanes_owed(consumer).next().is_some()
+        let owed = || self.lanes_owed(consumer).next().is_some();
+        self.has_unread(*queue) || !self.is_named(consumer) && owed()
     }
 
     /// Producers that it knows and whose end it has not been told.
@@ -225,7 +233,8 @@ impl Model {
                 return Err(format!("a torn message: {seen:?}"));
             }
             let from = seen.from;
-            let Some(&by_id) = self.ids.get(&(true, seen.id.0, seen.id.1)) else {
+            let id = if step.verb == Verb::GetBatch { Some(&from) } else { None };
+            let Some(&by_id) = id.or_else(|| self.ids.get(&(true, seen.id.0, seen.id.1))) else {
                 return Err(format!("a message of nobody: {seen:?}"));
             };
             let Some(producer) = self.lane(from).filter(|p| p.queue == queue && by_id == from)
@@ -239,10 +248,11 @@ impl Model {
                     seen.n
                 ));
             }
-            if step.verb == Verb::Get {
+            if step.verb != Verb::Hold {
                 producer.taken += 1;
             } else {
                 let new = step.new_handle().unwrap_or_default();
+                self.named_gives_one(on);
                 self.add(step, Kind::Received { of: on, from }, None);
                 if let Some(Kind::Consumer { hand, .. }) =
                     self.objects.get_mut(&on).map(|o| &mut o.kind)
@@ -252,7 +262,11 @@ impl Model {
             }
         }
         self.told(on, reply)?;
-        let nothing = if step.verb == Verb::Get { reply.value == 1 } else { reply.seen.is_empty() };
+        if step.verb != Verb::Hold && !limited && step.arg("max") > 0 {
+            self.named_is_asked(on, !reply.seen.is_empty() || !reply.news.is_empty())?;
+        }
+        let nothing =
+            if step.verb != Verb::Hold { reply.value == 1 } else { reply.seen.is_empty() };
         if limited {
             return Ok(());
         }
@@ -268,7 +282,7 @@ impl Model {
             return Err(format!("nothing came, unread are (producer, number) {unread:?}"));
         }
         let still: Vec<Handle> = self.lanes_owed(on).filter(|h| owed.contains(h)).collect();
-        if step.verb == Verb::Get && nothing && !step.is_long() && !still.is_empty() {
+        if step.verb != Verb::Hold && nothing && !step.is_long() && !still.is_empty() {
             return Err(format!("the end of producers {still:?} is not told"));
         }
         if step.is_long() && reply.seen.is_empty() && reply.news.is_empty() {

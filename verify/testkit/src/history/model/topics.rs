@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Kind, Life, Model, Verdict, ok};
-use crate::history::reply::{News, Reply, Seen};
+use crate::history::reply::{News, Reply, Seen, UNSAID};
 use crate::history::step::{Handle, LONG_MS, Step, Verb};
 
 /// A topic by its name.
@@ -415,7 +415,8 @@ impl Model {
         let Some(s) = self.sub(sub) else { return false };
         let rings = self.rings(s.topic);
         rings.iter().any(|(handle, p)| self.unread(sub, *handle, p) > 0)
-            || !self.ends_owed(sub).is_empty()
+            // A wait set named it for that, perhaps: who waits next is not told again.
+            || !self.is_named(sub) && !self.ends_owed(sub).is_empty()
     }
 
     pub(super) fn received(&mut self, step: &Step, reply: &Reply) -> Verdict {
@@ -451,10 +452,14 @@ impl Model {
         if step.verb == Verb::Take
             && let Some(seen) = reply.seen.first()
         {
+            self.named_gives_one(on);
             self.add(step, Kind::Sample { of: on, borrowed: seen.borrowed }, None);
         }
         self.events(on, reply)?;
-        let all = step.verb == Verb::Receive;
+        let all = step.verb != Verb::Take;
+        if all && !limited && step.arg("max") > 0 {
+            self.named_is_asked(on, !reply.seen.is_empty() || !reply.news.is_empty())?;
+        }
         let nothing = if all { reply.value == 1 } else { reply.seen.is_empty() };
         if !nothing || refused {
             return Ok(());
@@ -524,7 +529,9 @@ impl Model {
         if !seen.whole {
             return Err(format!("a torn message: {seen:?}"));
         }
+        let said = seen.lost != UNSAID;
         let by_id = self.ids.get(&(false, seen.id.0, seen.id.1)).copied();
+        let by_id = if said { by_id } else { Some(seen.from) };
         if self.ring(seen.from).is_some_and(|p| p.pending > 0 && seen.seq == p.count()) {
             self.is_published(seen.from);
         }
@@ -557,7 +564,7 @@ impl Model {
             return Err(format!("{seen:?} came after the end of its publisher was told"));
         }
         let lost = expected - cursor.next..=expected - cursor.earliest.min(cursor.next);
-        if !early && cursor.joined && !lost.contains(&seen.lost) {
+        if said && !early && cursor.joined && !lost.contains(&seen.lost) {
             return Err(format!("{seen:?} came, {lost:?} were lost"));
         }
         let birth = p.born_at;

@@ -5,13 +5,16 @@ use crate::history::step::{Handle, Step, Verb};
 
 impl Model {
     /// What a step uses: what it is done to, and whose part that is.
-    pub(super) fn used_by(&self, step: &Step) -> [Option<Handle>; 2] {
+    pub(super) fn used_by(&self, step: &Step) -> Vec<Handle> {
         let on = step.arg("on");
+        if step.verb == Verb::Wait {
+            return Self::members_of(step);
+        }
         let of = match self.objects.get(&on).map(|o| &o.kind) {
             Some(Kind::Ticket { of }) if step.verb != Verb::Drop => Some(*of),
             _ => None,
         };
-        [Some(on), of]
+        [on].into_iter().chain(of).collect()
     }
 
     /// A long wait begins.
@@ -24,13 +27,13 @@ impl Model {
             self.insists(step);
         }
         // Any thread may use a lock meanwhile.
-        if !matches!(step.verb, Verb::Lock | Verb::Read) {
+        if !matches!(step.verb, Verb::Lock | Verb::Read | Verb::Acquire) {
             self.set_busy(step, true);
         }
     }
 
     pub(super) fn set_busy(&mut self, step: &Step, busy: bool) {
-        for handle in self.used_by(step).into_iter().flatten() {
+        for handle in self.used_by(step) {
             if let Some(object) = self.objects.get_mut(&handle) {
                 object.busy = busy;
             }
@@ -57,7 +60,7 @@ impl Model {
     pub(super) fn waits_on(&self, member: usize, on: Handle) -> Vec<Step> {
         let threads = self.members.get(&member).map(|m| m.threads.values().flatten());
         let theirs = threads.into_iter().flatten();
-        theirs.filter(|step| self.used_by(step).contains(&Some(on))).cloned().collect()
+        theirs.filter(|step| self.used_by(step).contains(&on)).cloned().collect()
     }
 
     fn is_ready(&self, step: &Step) -> bool {
@@ -65,10 +68,12 @@ impl Model {
             return true;
         }
         match step.verb {
+            Verb::Wait => self.wakes_set(step),
             Verb::Receive => self.has_news(step.arg("on")),
             Verb::Insist => self.has_room(step.arg("on")),
             Verb::Get => self.has_message(step.arg("on")),
             Verb::Lock | Verb::Read => !self.would_wait(step),
+            Verb::Acquire => self.has_permit(step),
             Verb::Replies => self.has_reply(step.arg("on")),
             Verb::ReplyFor => self.has_reply_for(step.arg("on")),
             // Whom it has no room to answer waits until there is some.

@@ -1,0 +1,162 @@
+//! Ends of topics and queues whose messages have a fixed size, and travel in batches.
+
+use outlive::{Consumer, Deadline, Node, PayloadType, Producer, Publisher, Subscriber};
+
+use super::limits::AGAIN_CALLS;
+use super::messages::{content, get, look, news_of, news_of_queue, receive, receive_at_last};
+use super::{Fails, Shared, Thing, queue, topic};
+use crate::history::reply::{Reply, Seen, UNSAID};
+use crate::history::step::{FIXED, FIXED_WORDS, Step, Verb};
+
+type Small = [u64; FIXED_WORDS[0] as usize];
+type Large = [u64; FIXED_WORDS[1] as usize];
+
+/// One that receives.
+pub(super) enum Values {
+    SmallSubscriber(Subscriber<Small>),
+    LargeSubscriber(Subscriber<Large>),
+    SmallConsumer(Consumer<Small>),
+    LargeConsumer(Consumer<Large>),
+}
+
+/// The type of that number, if it is one of a fixed size.
+pub(super) fn payload_type(number: u64) -> Option<PayloadType> {
+    match number {
+        FIXED => Some(PayloadType::of::<Small>()),
+        _ if number > FIXED => Some(PayloadType::of::<Large>()),
+        _ => None,
+    }
+}
+
+pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
+    let node = shared.node(step.arg("node"));
+    Ok(Thing::Values(Box::new(match (step.verb, step.arg("type")) {
+        (Verb::Subscriber, FIXED) => Values::SmallSubscriber(subscriber(&node, step)?),
+        (Verb::Subscriber, _) => Values::LargeSubscriber(subscriber(&node, step)?),
+        (_, FIXED) => Values::SmallConsumer(node.queue(&queue(step.arg("queue")))?.consumer()?),
+        _ => Values::LargeConsumer(node.queue(&queue(step.arg("queue")))?.consumer()?),
+    })))
+}
+
+fn subscriber<const N: usize>(node: &Node, step: &Step) -> Result<Subscriber<[u64; N]>, Fails> {
+    Ok(node
+        .topic(&topic(step.arg("topic")))?
+        .history(step.arg("history"))
+        .reliable(step.arg("reliable") == 1)
+        .borrows(step.arg("borrows") as usize)
+        .subscriber()?)
+}
+
+/// Receives, one by one or as a batch.
+pub(super) fn act(
+    values: &mut Values,
+    was_limited: bool,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    match values {
+        Values::SmallSubscriber(it) => read(it, was_limited, step, reply),
+        Values::LargeSubscriber(it) => read(it, was_limited, step, reply),
+        Values::SmallConsumer(it) => consume(it, step, reply),
+        Values::LargeConsumer(it) => consume(it, step, reply),
+    }
+}
+
+fn read<const N: usize>(
+    subscriber: &mut Subscriber<[u64; N]>,
+    was_limited: bool,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    match step.verb {
+        Verb::ReceiveBatch => {
+            // What could not be opened for a while is tried again after so many calls.
+            let calls = if was_limited { AGAIN_CALLS } else { 1 };
+            for _ in 0..calls {
+                let mut batch = Vec::new();
+                let most = step.arg("max") as usize - reply.seen.len();
+                let done = subscriber.receive_batch(&mut batch, most);
+                reply.value = u64::from(batch.is_empty());
+                reply.seen.extend(batch.iter().map(|value| seen(value)));
+                news_of(subscriber, reply);
+                same_count(done, batch.len())?;
+                if batch.len() == most {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        _ if was_limited && !step.is_long() => receive_at_last(subscriber, step, reply),
+        _ => receive(subscriber, step, reply),
+    }
+}
+
+fn consume<const N: usize>(
+    consumer: &mut Consumer<[u64; N]>,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    if step.verb != Verb::GetBatch {
+        return get(consumer, step, reply);
+    }
+    let mut batch = Vec::new();
+    let done = consumer.receive_batch(&mut batch, step.arg("max") as usize);
+    reply.value = u64::from((batch.len() as u64) < step.arg("max"));
+    reply.seen = batch.iter().map(|value| seen(value)).collect();
+    news_of_queue(consumer, reply);
+    same_count(done, batch.len())
+}
+
+fn same_count(done: outlive::Result<usize>, came: usize) -> Result<(), Fails> {
+    match done? {
+        count if count == came => Ok(()),
+        count => Err(format!("{came} messages came, {count} are said to have").into()),
+    }
+}
+
+fn seen(value: &[u64]) -> Seen {
+    let bytes: Vec<u8> = value.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let seen = look(&bytes);
+    Seen { seq: seen.n, lost: UNSAID, ..seen }
+}
+
+/// So many messages from number `next` on, one behind the other.
+fn contents(step: &Step, next: u64) -> Vec<u8> {
+    let numbers = next..next + step.arg("count");
+    numbers.flat_map(|n| content(step.arg("on"), n, step.arg("words"))).collect()
+}
+
+/// Publishes a batch from number `next` on, and says how many of it went.
+pub(super) fn publish(
+    publisher: &Publisher<[u8]>,
+    next: u64,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    let before = publisher.published();
+    let done = publisher.publish_batch_bytes(&contents(step, next));
+    reply.value = publisher.published() - before;
+    Ok(done?)
+}
+
+/// Sends a batch from number `next` on, or nothing.
+pub(super) fn send(
+    producer: &mut Producer<[u8]>,
+    next: u64,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    producer.send_batch_bytes(&contents(step, next), Deadline::AT_ONCE)?;
+    reply.value = step.arg("count");
+    Ok(())
+}
+
+/// What an inherited one says in a forked child.
+pub(super) fn refused(values: &mut Values) -> outlive::Result<()> {
+    match values {
+        Values::SmallSubscriber(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
+        Values::LargeSubscriber(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
+        Values::SmallConsumer(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
+        Values::LargeConsumer(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
+    }
+}
