@@ -33,7 +33,7 @@ pub(super) fn acquire(shared: &Shared, step: &Step, reply: &mut Reply) -> Result
     // Others use it meanwhile.
     let semaphore = match shared.things.lock().unwrap().get(&on) {
         Some(Thing::Semaphore(semaphore)) => semaphore.clone(),
-        _ => panic!("handle {on} is no semaphore"),
+        _ => panic!("handle {on} is not a semaphore"),
     };
     // SAFETY: kept beside the permit, and dropped after it.
     let it: &'static RobustSemaphore = unsafe { &*Arc::as_ptr(&semaphore) };
