@@ -312,7 +312,7 @@ typedef struct outlive_queue_options {
     uint64_t bound_bytes;
     // Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
     uint64_t first_bytes;
-    // Consumer: receives in the order of time stamps, holding back for at most so long, ns.
+    // Consumer: receives in the order of time stamps, held back at most this long, ns.
     uint64_t ordered_holdback_ns;
     // Every message carries a time stamp: 0 or 1.
     uint32_t stamped;
@@ -454,7 +454,7 @@ enum outlive_status outlive_domain_clean(const struct outlive_node_options *opti
 // stores `value`, which has the type's size; NULL means zeros.
 //
 // `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
-// size and alignment are compared; its fields are not, unlike those of a port's.
+// size and alignment are compared; its fields, unlike those of a port's type, are not.
 enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const char *name,
                                        const struct outlive_type *of,
@@ -722,8 +722,8 @@ int outlive_producer_send(struct outlive_producer *producer,
                           size_t size,
                           uint64_t deadline_ns);
 
-// Sends `count` messages that lie one behind the other, of the queue's type, which has a fixed
-// size: all of them or none, several times as fast as one by one. Else as `outlive_producer_send`.
+// Sends `count` contiguous messages of the queue's type, which must have a fixed size: all of them
+// or none, several times as fast as one by one. Else as `outlive_producer_send`.
 int outlive_producer_send_batch(struct outlive_producer *producer,
                                 const void *data,
                                 size_t count,
@@ -801,8 +801,8 @@ enum outlive_status outlive_consumer_nack(struct outlive_consumer *consumer,
 enum outlive_status outlive_consumer_next_event(struct outlive_consumer *consumer,
                                                 struct outlive_event *event);
 
-// Leaves the queue. Another process may consume it then; it receives any message that was in hand
-// again. NULL does nothing.
+// Leaves the queue. Another process may then consume it; any message in hand is delivered to that
+// one again. NULL does nothing.
 void outlive_consumer_close(struct outlive_consumer *consumer);
 
 // Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
@@ -833,8 +833,8 @@ bool outlive_server_is_cancelled(struct outlive_server *server,
                                  const struct outlive_request *request);
 
 // Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
-// the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is none; the
-// client gets `OUTLIVE_REFUSED`, and this as the reason.
+// the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is not a valid
+// response; the client gets `OUTLIVE_REFUSED` with that reason.
 enum outlive_status outlive_server_respond(struct outlive_server *server,
                                            struct outlive_request *request,
                                            const void *data,

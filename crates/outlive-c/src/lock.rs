@@ -51,7 +51,7 @@ fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a 
 /// stores `value`, which has the type's size; NULL means zeros.
 ///
 /// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
-/// size and alignment are compared; its fields are not, unlike those of a port's.
+/// size and alignment are compared; its fields, unlike those of a port's type, are not.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_open(
     node: Option<&outlive_node>,

@@ -29,7 +29,7 @@ pub struct outlive_queue_options {
     pub bound_bytes: u64,
     /// Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
     pub first_bytes: u64,
-    /// Consumer: receives in the order of time stamps, holding back for at most so long, ns.
+    /// Consumer: receives in the order of time stamps, held back at most this long, ns.
     pub ordered_holdback_ns: u64,
     /// Every message carries a time stamp: 0 or 1.
     pub stamped: u32,
@@ -175,8 +175,8 @@ pub extern "C" fn outlive_producer_send(
     noted(port, status)
 }
 
-/// Sends `count` messages that lie one behind the other, of the queue's type, which has a fixed
-/// size: all of them or none, several times as fast as one by one. Else as `outlive_producer_send`.
+/// Sends `count` contiguous messages of the queue's type, which must have a fixed size: all of them
+/// or none, several times as fast as one by one. Else as `outlive_producer_send`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_send_batch(
     producer: Option<&mut outlive_producer>,
@@ -532,8 +532,8 @@ pub extern "C" fn outlive_consumer_next_event(
     })
 }
 
-/// Leaves the queue. Another process may consume it then; it receives any message that was in hand
-/// again. NULL does nothing.
+/// Leaves the queue. Another process may then consume it; any message in hand is delivered to that
+/// one again. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_close(consumer: Option<Box<outlive_consumer>>) {
     run(|| {

@@ -48,8 +48,8 @@ impl Cuda {
         Ok(DeviceBuffer { cuda: self.clone(), ptr: DevicePtr(address), bytes })
     }
 
-    /// Allocates device memory that holds `data`, by way of pinned memory of this crate. Waits for
-    /// the copy at most 10 s, and a second more where it gives up; where the driver refuses to pin
+    /// Allocates device memory with a copy of `data`, staged through pinned memory. Waits for the
+    /// copy at most 10 s, and a second more where it gives up; where the driver refuses to pin
     /// it, also for what is on the default stream, for as long as that takes.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Cuda {
     ///
     /// # Safety
     /// Both are device memory of `bytes` bytes, valid until the stream has done the copy, and do
-    /// not overlap. `stream` is one of this device and lives until then.
+    /// not overlap. `stream` belongs to this device and lives until then.
     ///
     /// # Errors
     /// `Driver`.

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// Of a topic or the domain.
+    /// From a topic or the domain.
     Outlive(outlive::Error),
-    /// The file system's: what was done, to which file.
+    /// From the file system: what was done, to which file.
     Io {
         /// What was done.
         what: &'static str,

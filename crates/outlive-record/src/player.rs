@@ -187,7 +187,7 @@ impl Player {
         Ok(fewest)
     }
 
-    /// How many times as fast as recorded it plays.
+    /// The speed, as a multiple of the recorded one.
     pub fn rate(&self) -> f64 {
         self.options.rate
     }

@@ -197,8 +197,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Its messages in the order of the file, which is that of recording. One of several files that
-    /// is gone by then counts as damage.
+    /// Its messages in the order in which they were recorded. A file of a split recording that is
+    /// gone by then counts as damage.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be opened.

@@ -42,7 +42,7 @@ pub enum Phase {
     Backoff,
     /// Somebody stopped it.
     Stopped,
-    /// It ended by itself and is not to be started again.
+    /// It ended by itself and must not be restarted.
     Done,
     /// A core that ended, or a service at its limit.
     Failed,
@@ -95,7 +95,7 @@ pub struct Status {
     pub grace_ms: u64,
     /// Differs when it would be started in another way.
     pub form: u64,
-    /// Whether it stays down once it has ended, of one that was asked to.
+    /// Whether it stays down after the end it was asked for.
     #[serde(default)]
     pub stays_down: bool,
     /// Resident memory, bytes; in answers only.

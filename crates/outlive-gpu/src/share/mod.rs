@@ -83,11 +83,11 @@ pub struct DeviceFrame {
 /// This node's part in sharing device memory: a socket and a thread that hand allocations out.
 ///
 /// One for each node of a process. Members run as the same user and on the same device; others get
-/// an error and go through host memory. In containers the members share a network namespace, since
-/// the socket is a name there.
+/// an error and go through host memory. In containers the members must share a network namespace,
+/// which holds the socket's name.
 ///
-/// The last clone that is dropped waits for the device, at most a second for each allocation of
-/// others that it has, of which there may be 64.
+/// Dropping the last clone waits for the device, at most a second for each imported allocation;
+/// there may be 64.
 #[derive(Clone, Debug)]
 pub struct DeviceShare {
     inner: Arc<Inner>,
@@ -109,8 +109,8 @@ struct Inner {
 #[derive(Debug)]
 #[must_use = "it may hold what was refused"]
 pub struct Refused<T> {
-    /// What was refused before anything was begun: try again on another stream, or when the
-    /// capture has ended. `None` where it is gone, or stays reserved.
+    /// The memory, if it was refused before anything was started: try again on another stream, or
+    /// when the capture has ended. `None` if it is gone or stays reserved.
     pub back: Option<Box<T>>,
     /// Why.
     pub why: Error,
@@ -171,7 +171,7 @@ impl DeviceShare {
         Ok(DeviceSubscriber::new(self.inner.clone(), topic.subscriber()?))
     }
 
-    /// Allocations of others that this process has.
+    /// Allocations of other processes that this one has imported.
     pub fn imported(&self) -> usize {
         self.inner.imported().len()
     }

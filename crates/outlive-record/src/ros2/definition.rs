@@ -395,8 +395,7 @@ impl Definitions {
         }
     }
 
-    /// The type of topics whose payloads are messages `name` as they are; `None` if nobody defines
-    /// it.
+    /// The type of topics that carry messages `name` unconverted; `None` if it has no definition.
     ///
     /// # Errors
     /// What is wrong in its definition, or that it is too long for a topic.

@@ -40,8 +40,8 @@ pub struct InterfaceFile {
 }
 
 impl InterfaceFile {
-    /// The files given, those below the directories given, and the messages beside the former;
-    /// of the package `package`, or of that where each is.
+    /// The files given, those below the directories given, and the messages in the same directory
+    /// as a file given. They belong to `package`, or else to the package they lie in.
     ///
     /// # Errors
     /// A path that does not exist, or has no interface files; more than 10,000 of them.

@@ -57,10 +57,10 @@ impl FromRos {
         Self::with(schema, native)
     }
 
-    /// For messages `name`, defined by `definitions` or by this program, on a topic of the type
-    /// `here`, if there is one. If that is named after the message, payloads are of that type: of
-    /// the fixed layout that `outlive types import` makes of it, or CDR as it came. Else they are
-    /// what [`FromRos::of`] makes of them.
+    /// For messages `name`, defined by `definitions` or by this program, on a topic of type `here`
+    /// if it exists already. If that type is named after the message, payloads have that type: the
+    /// fixed layout that `outlive types import` makes, or CDR as received. Otherwise payloads are
+    /// what [`FromRos::of`] makes.
     ///
     /// # Errors
     /// What the definition lacks, or which field of the topic's type is not that of the message.

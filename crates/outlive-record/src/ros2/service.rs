@@ -66,7 +66,7 @@ impl ServicePart {
     /// A payload as CDR. Missing fields are zero, empty or false.
     ///
     /// # Errors
-    /// The field that does not fit the definition, by name; bytes that are not MessagePack.
+    /// The name of the field that does not fit the definition; bytes that are not MessagePack.
     pub fn message(&self, payload: &[u8]) -> Result<Vec<u8>, String> {
         let value: Value<'_> =
             MsgPack::<()>::new(payload).decode_as().map_err(|e| e.to_string())?;

@@ -37,7 +37,7 @@ enum Form {
     Number(Base),
     Numbers(Base),
     MessagePack,
-    /// A fixed layout that was made for the message.
+    /// A fixed layout made for the message.
     Layout(Box<Layout>),
     /// Its payloads are messages.
     Cdr,
@@ -54,8 +54,8 @@ impl ToRos {
     /// the fixed layout that `outlive types import` makes of it, CDR.
     ///
     /// # Errors
-    /// What is wrong in the definition, or which field is not that of the message that the type is
-    /// named after; a name like that of a message that nobody defines.
+    /// What is wrong in the definition; the field that differs from the message of that name; a
+    /// message name that has no definition.
     pub fn among(
         of: &PayloadType,
         epoch_ns: u64,

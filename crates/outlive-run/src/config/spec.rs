@@ -142,8 +142,8 @@ pub struct User {
 pub enum InheritEnv {
     /// All of it: the default of a process that runs as the supervisor does.
     All,
-    /// Variables of these names, beside `PATH`, `LANG` and `TZ`: without names the default of a
-    /// process of another user.
+    /// `PATH`, `LANG`, `TZ` and these variables. An empty list is the default of a process that
+    /// runs as another user.
     Named(Vec<String>),
 }
 
@@ -190,7 +190,7 @@ pub struct ProcessSpec {
     pub on_supervisor_death: Orphan,
     /// At the end of a core; of a service that has reached its limit.
     pub on_end: Then,
-    /// Whether it is restarted; never a core.
+    /// Whether it is restarted; a core never is.
     pub restart: Restart,
     /// How it is restarted.
     pub backoff: Backoff,

@@ -132,7 +132,10 @@ fn rounds_cores_that_restart_and_broken_toml_are_told() {
     assert!(found[0].starts_with("4:9: [process.a] is a core and has 'restart'"), "{found:?}");
     assert!(problems("[process.a\n")[0].starts_with("1:11: "));
     assert!(problems("")[0].contains("no process to run"));
-    assert!(problems("[process.run]\ncommand='a'\n")[0].contains("'run' is the supervisor's own"));
+    assert!(
+        problems("[process.run]\ncommand='a'\n")[0]
+            .contains("'run' is reserved for the supervisor")
+    );
     assert!(problems("process = 3\n")[0].contains("'process' is not a table"));
     let none = Config::load(Path::new("/nonexistent/robot.toml")).unwrap_err();
     assert!(none.to_string().contains("it cannot be read"));

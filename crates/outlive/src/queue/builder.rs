@@ -88,8 +88,8 @@ impl<T: Payload + ?Sized> Builder<T> {
         self
     }
 
-    /// For a producer: shared memory its lane takes at first and keeps, bytes; 16 KiB unless given
-    /// or four messages need more. A lane that begins as large as its bound never grows. A stream
+    /// For a producer: the initial and minimum size of its lane, bytes; by default 16 KiB, or the
+    /// size of four messages if that is more. A lane that starts at its bound never grows. A stream
     /// of small messages at full speed is up to twice as fast in a lane larger than the cores'
     /// caches, such as 4 MiB.
     pub fn first_bytes(mut self, bytes: u64) -> Self {

@@ -108,8 +108,8 @@ impl Histogram {
         }
     }
 
-    /// The value that a share `q` of all does not exceed, ns, at most 3 % too large; `None` when no
-    /// sample lies beyond it, because there are too few.
+    /// The `q` quantile (0.99: p99), ns, at most 3 % too large; `None` with too few samples for one
+    /// to lie beyond it.
     pub fn percentile_ns(&self, q: f64) -> Option<u64> {
         let rank = (q * self.count as f64).ceil() as u64;
         if rank >= self.count {

@@ -104,8 +104,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         self
     }
 
-    /// Names of the types that all members must agree on, together at most 900 bytes, like
-    /// `robot/Goal`; for MessagePack, whose types have Rust's own paths otherwise.
+    /// Names of the types, like `robot/Goal`, on which all members must agree; together at most 900
+    /// bytes. For MessagePack, whose types are otherwise named by their Rust paths.
     pub fn type_names(mut self, request: &str, response: &str) -> Self {
         (self.request, self.reply) = (self.request.renamed(request), self.reply.renamed(response));
         self

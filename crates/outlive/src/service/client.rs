@@ -625,10 +625,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is notified.
+    /// Cancels a request: no reply to it will arrive, and the server is notified.
     ///
     /// # Errors
-    /// `WouldBlock`, `ServerDied`, when the server could not be notified; the request is given up
+    /// `WouldBlock`, `ServerDied`, when the server could not be notified; the request is cancelled
     /// all the same.
     ///
     /// # Examples

@@ -242,8 +242,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    /// Whether nobody waits for the answer any more: the client has given the request up or is
-    /// dead, or the deadline passed. Checks what has arrived since.
+    /// Whether nobody waits for the answer any more: the client has cancelled the request or died,
+    /// or the deadline passed. Looks at what has arrived since.
     ///
     /// # Errors
     /// As [`Server::receive`].

@@ -64,7 +64,7 @@ impl Shutdown {
         stop::asked() != 0
     }
 
-    /// The number of the signal that asked first; `None` while none did.
+    /// The number of the first signal that asked; `None` if none has.
     pub fn signal(&self) -> Option<i32> {
         Some(stop::asked()).filter(|by| !matches!(*by, 0 | stop::BY_ITSELF)).map(|by| by as i32)
     }

@@ -180,9 +180,9 @@ impl RobustCondvar {
     }
 
     /// As [`wait_raw`](Self::wait_raw), while `go_on` returns true, but does not take the mutex
-    /// again: the caller does, in a way that it can end. `go_on` is called without the mutex, after
-    /// at most 100 ms and after every signal that the thread handled; no notification is missed
-    /// because of it.
+    /// again: the caller does, in a way that it can end. `go_on` is called without the mutex, at
+    /// least every 100 ms and after every signal that the thread handled; no notification is
+    /// missed because of it.
     ///
     /// # Errors
     /// `NotOwned` when this thread does not hold the mutex; `Unsupported` for one with priority

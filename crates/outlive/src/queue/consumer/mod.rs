@@ -306,8 +306,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
         self.reader.producers().collect()
     }
 
-    /// Messages of an ordered queue that came later than their time stamp demands, because they
-    /// were committed later than the holdback allows.
+    /// Messages of an ordered queue that were delivered out of order, because they were committed
+    /// later than the holdback allows.
     pub fn late(&self) -> u64 {
         self.reader.late()
     }

@@ -8,7 +8,7 @@ use super::writer::Writer;
 use crate::types::Payload;
 
 /// A place in the lane lent by [`crate::Producer::reserve`]. Write through it, then
-/// [`Slot::commit`]; dropped uncommitted, nothing was sent.
+/// [`Slot::commit`]; dropping it uncommitted sends nothing.
 #[derive(Debug)]
 #[must_use = "dropping it sends nothing"]
 pub struct Slot<'p, T: Payload + ?Sized> {

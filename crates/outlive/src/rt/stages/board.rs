@@ -172,7 +172,7 @@ impl Board {
         &self.words[REQUEST]
     }
 
-    /// Shows that its owner moves, without a cycle: for loops that no pipeline runs. Does nothing
+    /// Shows that its owner is moving, without a cycle: for loops outside a pipeline. Does nothing
     /// in a forked child.
     ///
     /// # Crash safety

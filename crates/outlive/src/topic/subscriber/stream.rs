@@ -72,7 +72,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As [`Subscriber::fd`]; `Io` when `register` fails.
     ///
     /// # Examples
-    /// With tokio, on any of its runtimes that has I/O enabled:
+    /// With tokio, on any runtime with I/O enabled:
     /// ```
     /// # let dir = outlive::doc_dir();
     /// # let node = outlive::Node::builder().root(dir.path()).open()?;
@@ -124,7 +124,7 @@ impl<T: Payload + ?Sized, R> Messages<T, R> {
         &self.subscriber
     }
 
-    /// As [`Messages::subscriber`], to receive without waiting and for events.
+    /// The subscriber, to receive without waiting or to ask for events.
     pub fn subscriber_mut(&mut self) -> &mut Subscriber<T> {
         &mut self.subscriber
     }

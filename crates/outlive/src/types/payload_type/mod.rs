@@ -10,8 +10,8 @@ use crate::{Error, ErrorKind, Result};
 /// Largest payload, bytes.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 40;
 
-/// A payload type as a value instead of a Rust type: name, size, alignment, encoding and
-/// description, as all members of a topic, queue or service must agree on them.
+/// A payload type as a value instead of a Rust type: the name, size, alignment, encoding and
+/// description on which all members of a topic, queue or service must agree.
 ///
 /// Ports opened with one ([`topic::Builder::of_type`](crate::topic::Builder::of_type) and its like)
 /// carry bytes. [`PayloadType::accepts`] tells whether bytes are a payload of the type: ask before

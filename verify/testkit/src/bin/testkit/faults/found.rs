@@ -52,7 +52,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "batch.uses_up_passed",
-        "what the dead left and cannot be mapped hides the living from batches",
+        "rings of the dead that cannot be mapped hide the living from batches",
         &[Unit(
             "topic::tests::batches::\
              what_the_dead_left_unmapped_does_not_hide_the_living_from_batches",
@@ -81,7 +81,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "fd.no_edge_after_error",
-        "who waits for edges of a descriptor and gets an error waits for ever",
+        "an edge-triggered waiter that gets an error waits for ever",
         &[
             Unit(
                 "topic::tests::refused::\
@@ -108,7 +108,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "lane.drained_unasked",
-        "who needs a whole lane sleeps on when it is empty",
+        "a producer that needs a whole lane sleeps on when it is empty",
         &[Unit("queue::producer::lane::tests::a_drained_lane_is_looked_at_by_who_needs_all_of_it")],
     ),
     fault(
@@ -149,7 +149,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "leave.joiner_uncalled",
-        "who leaves calls nobody that joined since it last sent",
+        "a publisher that leaves wakes nobody that joined since it last sent",
         &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
     ),
     fault(
@@ -167,7 +167,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "lock.try.by_token_alone",
-        "who only tries to take a lock never asks the file lock of its holder",
+        "trying to take a lock never checks its holder's file lock",
         &[Unit(
             "lock::tests::waiting::\
              who_only_tries_inherits_from_a_holder_that_went_without_a_mark",
@@ -175,7 +175,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "look.lack_keeps_awake",
-        "who lacks a descriptor for a new publisher cannot sleep",
+        "a subscriber without a descriptor for a new publisher cannot sleep",
         &[Unit(
             "topic::tests::refused::\
              who_cannot_open_a_newcomer_for_lack_of_descriptors_waits_for_the_others",
@@ -183,7 +183,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "order.held_back_is_asked",
-        "who holds a message back asks whether its producer lives, and spins if not",
+        "a consumer that holds a message back checks its producer, and spins if that is dead",
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
     ),
     fault(
@@ -214,12 +214,12 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reclaim.failed_is_over",
-        "who asks during a look that fails is not served",
+        "a request made during a look that fails is not served",
         &[Unit("domain::asking::tests::who_asked_during_a_look_that_failed_is_served_by_another")],
     ),
     fault(
         "reliable.joiner_unseen",
-        "who joins while another is waited for is overwritten",
+        "a subscriber that joins while another is waited for is overwritten",
         &[Unit("topic::tests::join::who_joins_while_another_is_waited_for_loses_nothing")],
     ),
     fault(
@@ -232,7 +232,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "retry.doubled_by_looks",
-        "who asks for the number of subscribers puts off the next try to open one",
+        "counting the subscribers delays the next try to open one",
         &[Unit("topic::tests::unopened::who_asks_how_many_there_are_puts_no_try_off")],
     ),
     fault(
@@ -312,7 +312,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "sources.past_hides_living",
-        "what a dead publisher left and cannot be mapped hides the living",
+        "a dead publisher's ring that cannot be mapped hides the living",
         &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
     ),
     fault(
@@ -350,7 +350,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "wait_set.first_hides_others",
-        "what the first member finds keeps the others from asking who lives",
+        "a find by the first member keeps the others from checking who is alive",
         &[Unit("wait::tests::what_the_first_member_finds_keeps_no_other_from_asking")],
     ),
     fault(

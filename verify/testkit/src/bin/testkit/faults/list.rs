@@ -51,7 +51,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "bell.not_rung",
-        "who joins or leaves a topic or queue does not say so",
+        "joining or leaving a topic or queue does not ring the bell",
         &[
             Unit("topic::tests::modes::a_reliable_subscriber_that_never_looked_still_counts"),
             History("reliable-that-came-later"),
@@ -74,7 +74,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "call.missing",
-        "who waits for a descriptor or on a doorbell is not called",
+        "waiters on a descriptor or a doorbell are not woken",
         &[Unit("wait::tests::a_writer_calls_once_however_often_it_writes")],
     ),
     fault("chunk.index_unchecked", "a chunk's number is believed", &[GARBAGE_IN_A_CHUNK]),
@@ -266,7 +266,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "judge.not_found_is_dead",
-        "who is not found is dead, also where the domain is not found",
+        "a node that is not found is dead, even if its domain is not found either",
         &[Unit("lock::tests::elsewhere::who_finds_nobody_at_the_path_of_the_domain_takes_nothing")],
     ),
     fault("lock.dead_is_alive", "a dead holder of a lock counts as alive", &[Sweep("mutex")]),
@@ -283,7 +283,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("lock.by_descriptor_alone", "a lock that says alive goes with its descriptor", &[CLOSED]),
     fault(
         "lock.death_untold",
-        "who takes a lock over is not told of the death",
+        "the thread that inherits a lock does not learn of the death",
         &[
             Unit("lock::tests::a_thread_that_ends_inside_hands_its_data_over"),
             History("owner-death-is-told"),
@@ -301,7 +301,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "lock.leak_inherited",
-        "what a leaked guard protects is given to the next",
+        "the data of a leaked guard is given to the next taker",
         &[
             Unit(
                 "lock::tests::leaks::\
@@ -321,7 +321,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             ),
         ],
     ),
-    fault("lock.no_wake", "who lets a lock go wakes nobody", &[]),
+    fault("lock.no_wake", "releasing a lock wakes nobody", &[]),
     fault("lock.parents_thread", "a forked child has its parent's locks", &[CLOSED]),
     fault(
         "lock.repair_unasked",
@@ -330,7 +330,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "lock.sleep.awake",
-        "who waits for a lock does not sleep",
+        "a waiter for a lock does not sleep",
         &[Unit("lock::tests::waiting::a_waiter_that_stood_back_sleeps"), History("waiter-sleeps")],
     ),
     fault(
@@ -452,7 +452,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reclaim.not_asked",
-        "who leaves while another tidies up does not ask it to look again",
+        "a member that leaves during a cleanup does not ask for another look",
         &[Unit("topic::tests::leave::members_that_leave_together_leave_nothing")],
     ),
     fault(
@@ -656,7 +656,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     ),
     fault(
         "slot.old_bytes",
-        "what is lent to be filled holds the bytes of a message before",
+        "a loan to be filled holds the bytes of an earlier message",
         &[Value("what_is_lent_to_be_filled_holds_a_value_also_where_bytes_were_before")],
     ),
     fault(
@@ -669,7 +669,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     ),
     fault(
         "sources.unsorted",
-        "what the dead left is read in any order",
+        "the rings of the dead are read in any order",
         &[
             Unit("topic::tests::age::the_dead_are_read_in_order_and_history_is_the_topics"),
             History("the-dead-in-order"),
@@ -677,7 +677,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     ),
     fault(
         "stop.no_wake",
-        "who is asked to end is not woken",
+        "a process that is asked to end is not woken",
         &[Unit("wait::tests::being_asked_to_end_wakes_every_kind_of_wait")],
     ),
     fault(

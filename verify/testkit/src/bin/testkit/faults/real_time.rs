@@ -12,7 +12,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "pi.death_untold",
-        "who takes a dead holder's lock over is not told",
+        "the thread that inherits a PiMutex does not learn of the death",
         &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
     ),
     fault(
