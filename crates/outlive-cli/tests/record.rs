@@ -225,6 +225,11 @@ fn damage_is_skipped_told_and_ends_with_its_code() {
     home.run(&format!("record /frames --history 64 --count 40 {split} --output {out}"))
         .expect(DONE);
     let part = file.with_file_name(format!("{}_000.mcap", file.file_stem().unwrap().display()));
+    for command in ["info --check", "convert"] {
+        let small = format!("{command} --chunk-bytes-max 300000 {}", part.display());
+        let told = home.run(&small).expect(CORRUPT).err;
+        assert!(told.contains("at most 300000 are read (--chunk-bytes-max)"), "{told}");
+    }
     let mut bytes = std::fs::read(&part).unwrap();
     let at = bytes.len() / 2;
     bytes[at] ^= 1;

@@ -276,6 +276,8 @@ fn another_user_gets_an_environment_of_its_own() {
     );
     let mut command = robot.home.outlive(&format!("run {}", robot.file.display()));
     command.env("SECRET", "of root").env("WANTED", "yes").env("HOME", "/root");
+    let path = std::env::var("PATH").unwrap() + ":/root/bin";
+    command.env("PATH", &path);
     let _running = robot.home.start_command(command);
     let has = |name: &str, line: &str| {
         let log = robot.until_log(name, "\nend\n");
@@ -289,6 +291,9 @@ fn another_user_gets_an_environment_of_its_own() {
     assert!(!has("named", secret) && has("named", wanted) && has("named", "HOME=/here"));
     assert!(has("all", secret) && has("all", "HOME=/"), "{}", robot.log("all"));
     assert!(has("own", secret) && has("own", "HOME=/root"));
+    let (clean, path) = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", path);
+    assert!(has("other", clean) && has("named", clean), "{}", robot.log("other"));
+    assert!(has("own", &format!("PATH={path}")), "{}", robot.log("own"));
 }
 
 /// A process that is being dumped is told dead only after the dump.

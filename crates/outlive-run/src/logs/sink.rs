@@ -398,6 +398,24 @@ mod tests {
         fs::remove_dir_all(dir).unwrap();
     }
 
+    #[test]
+    fn after_an_error_nothing_is_tried_for_a_second() {
+        let dir = dir("rest");
+        let (path, mut now) = (dir.join("a.log"), Instant::now());
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let mut sink = Sink::new(path.clone(), PLENTY, now);
+        sink.take(b"lost\n", now);
+        fs::remove_file(&path).unwrap();
+        now += Duration::from_millis(900);
+        sink.take(b"too early\n", now);
+        assert!(!path.exists());
+        now += Duration::from_millis(200);
+        sink.take(b"new\n", now);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("2 lines (15 bytes) not kept") && text.ends_with("new\n"), "{text}");
+        fs::remove_dir_all(dir).unwrap();
+    }
+
     /// One line that never ends, and one that is longer than a file.
     #[test]
     fn a_line_without_an_end_stays_within_the_bounds() {
