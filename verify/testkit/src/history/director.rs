@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::disk;
 use super::member;
+use super::member::ASLEEP;
 use super::model::{Kind, Model};
 use super::ordinals;
 use super::reply::Reply;
@@ -87,6 +88,9 @@ impl Director {
         if step.is_long() {
             self.model.begin(step);
             self.tell(step)?;
+            if step.verb == Verb::Sleep {
+                self.hear_asleep(step)?;
+            }
         } else {
             match step.verb {
                 Verb::Start
@@ -195,6 +199,19 @@ impl Director {
             match self.said.recv_timeout(left) {
                 Ok((member, reply)) if (member, reply.thread) == (step.member, step.thread) => {
                     return Ok(reply);
+                }
+                Ok(said) => self.early.push_back(said),
+                Err(_) => return Err(failure(&self.why_silent(step.member), step)),
+            }
+        }
+    }
+
+    /// Before the next step it has let the mutex go; perhaps it has woken since.
+    fn hear_asleep(&mut self, step: &Step) -> Result<(), Failure> {
+        loop {
+            match self.said.recv_timeout(self.hang) {
+                Ok((member, reply)) if member == step.member && reply.outcome == ASLEEP => {
+                    return Ok(());
                 }
                 Ok(said) => self.early.push_back(said),
                 Err(_) => return Err(failure(&self.why_silent(step.member), step)),

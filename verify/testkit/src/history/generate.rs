@@ -3,9 +3,10 @@
 mod rt;
 mod semaphores;
 mod services;
+mod sets;
 
 use super::member::{self, PYTHON, RUST, WAYS};
-use super::model::{Kind, Model};
+use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
 use super::step::{FIXED, Handle, Step, Verb};
 use crate::rng::Rng;
 
@@ -19,6 +20,10 @@ pub(super) struct Generator {
     kinds: Vec<u64>,
     /// Type of most messages: one of a fixed size, or slices.
     fixed: u64,
+    /// Of most sets.
+    capacity: u64,
+    /// Members wait for notifications, too.
+    condvars: bool,
     /// Members wait in sets, too.
     sets: bool,
     /// Permits of most semaphores.
@@ -45,7 +50,9 @@ const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
 const TRIES: usize = 200;
 /// Kinds of objects.
-const KINDS: u64 = 6;
+const KINDS: u64 = 7;
+/// The bit of mutexes and reader/writer locks among them.
+const LOCKS: u64 = 1 << 2;
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
@@ -55,11 +62,20 @@ impl Generator {
         // Half of the histories are about few kinds.
         let few = about & rng.below(1 << KINDS);
         let about = if few == 0 || rng.one_in(2) { about } else { few };
+        // Who waits for notifications needs mutexes, and many of them.
+        let condvars = rng.one_in(4);
+        let about = match (condvars, rng.one_in(2)) {
+            (true, true) => LOCKS,
+            (true, false) => about | LOCKS,
+            (false, _) => about,
+        };
         Self {
             members_max,
             names: 1 + rng.below(2),
             kinds: (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect(),
-            fixed: if rng.one_in(3) { FIXED + rng.below(2) } else { 0 },
+            fixed: if rng.one_in(2) { FIXED + rng.below(2) } else { 0 },
+            capacity: [1, 3, 64, 65, 70][rng.below(5) as usize],
+            condvars,
             sets: rng.one_in(2),
             permits: 1 + rng.below(3),
             forks: rng.one_in(2),
@@ -141,6 +157,16 @@ impl Generator {
         {
             return step(Verb::Unlimit, &[what]);
         }
+        // Few threads hold a mutex: who does sleeps soon.
+        if self.condvars && self.rng.one_in(3) {
+            let guards = usable(|k| matches!(k, Kind::Guard { reads: false, .. }));
+            let condvars = usable(|k| matches!(k, Kind::Condvar { .. }));
+            if !guards.is_empty() && !condvars.is_empty() {
+                let node = self.pick(&nodes)?;
+                let (verb, args) = self.about_condvars(node, &condvars, &guards)?;
+                return step(verb, &args);
+            }
+        }
         match self.rng.below(100) {
             0..6 => self.life(model, member, thread),
             6..8 => step(Verb::Clean, &[]),
@@ -185,7 +211,7 @@ impl Generator {
                 self.next_handle += Model::handles(&crowd);
                 Some(crowd)
             }
-            29..36 if self.sets => {
+            29..40 if self.sets => {
                 let ports = usable(|k| {
                     use Kind::{Client, Consumer, Server, Subscriber, Watch};
                     let port = matches!(k, Subscriber(_) | Client(_) | Server(_));
@@ -244,7 +270,8 @@ impl Generator {
                     2 => self.about_locks(node, wait, &usable)?,
                     3 => self.about_services(node, wait, &usable)?,
                     4 => self.about_rt(node, &usable)?,
-                    _ => self.about_semaphores(node, wait, &usable)?,
+                    5 => self.about_semaphores(node, wait, &usable)?,
+                    _ => self.about_sets(node, &usable)?,
                 };
                 step(verb, &args)
             }
@@ -287,7 +314,7 @@ impl Generator {
 
     /// Whether a batch is tried.
     fn in_batches(&mut self) -> bool {
-        self.fixed > 0 && self.rng.one_in(2)
+        self.fixed > 0 && !self.rng.one_in(3)
     }
 
     fn words(&mut self) -> u64 {
@@ -404,20 +431,33 @@ impl Generator {
         usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
     ) -> Option<(Verb, Vec<u64>)> {
         let guards = usable(|k| matches!(k, Kind::Guard { .. }));
-        let rw = self.rng.one_in(2);
-        let kind = |is: bool| -> fn(&Kind) -> bool {
-            match is {
-                true => |k| matches!(k, Kind::Lock { name: (true, _), .. }),
-                false => |k| matches!(k, Kind::Lock { name: (false, _), .. }),
+        let guards_first = self.condvars && !self.rng.one_in(4);
+        let kind = if guards_first {
+            MUTEX
+        } else if self.rng.one_in(2) {
+            RWLOCK
+        } else {
+            [MUTEX, MUTEX, PI][self.rng.below(3) as usize]
+        };
+        let rw = kind == RWLOCK;
+        let is = |kind: u64| -> fn(&Kind) -> bool {
+            match kind {
+                RWLOCK => |k| matches!(k, Kind::Lock { name: (RWLOCK, _), .. }),
+                PI => |k| matches!(k, Kind::Lock { name: (PI, _), .. }),
+                _ => |k| matches!(k, Kind::Lock { name: (MUTEX, _), .. }),
             }
         };
+        let condvars = usable(|k| matches!(k, Kind::Condvar { .. }));
+        if self.condvars && self.rng.one_in(2) {
+            return self.about_condvars(node, &condvars, &guards);
+        }
         Some(match self.rng.below(20) {
-            0..3 if self.rng.one_in(1 + 3 * usable(kind(rw)).len() as u64) => {
-                let verb = if rw { Verb::RwLock } else { Verb::Mutex };
+            0..3 if self.rng.one_in(1 + 3 * usable(is(kind)).len() as u64) => {
+                let verb = [Verb::Mutex, Verb::RwLock, Verb::PiMutex][kind as usize];
                 (verb, vec![self.new_handle(), node, self.name()])
             }
             0..12 => {
-                let on = self.pick(&usable(kind(rw)))?;
+                let on = self.pick(&usable(is(kind)))?;
                 let ms = if self.rng.one_in(3) { FOREVER_MS } else { wait.max(self.rng.below(2)) };
                 if rw && self.rng.below(5) < 3 {
                     return Some((Verb::Read, vec![self.new_handle(), on, ms]));
@@ -432,7 +472,26 @@ impl Generator {
             }
             15..18 => (Verb::Drop, vec![self.pick(&guards)?]),
             18 => (Verb::Leak, vec![self.pick(&guards)?]),
-            _ => (Verb::RemoveLock, vec![node, self.name(), u64::from(rw)]),
+            _ => (Verb::RemoveLock, vec![node, self.name(), kind]),
+        })
+    }
+
+    fn about_condvars(
+        &mut self,
+        node: Handle,
+        condvars: &[Handle],
+        guards: &[Handle],
+    ) -> Option<(Verb, Vec<u64>)> {
+        Some(match self.rng.below(10) {
+            0..2 if self.rng.one_in(1 + 3 * condvars.len() as u64) => {
+                (Verb::Condvar, vec![self.new_handle(), node, self.name()])
+            }
+            0..6 => {
+                let ms = if self.rng.one_in(4) { self.rng.below(4) } else { FOREVER_MS };
+                let heal = [1, 1, 2, 0][self.rng.below(4) as usize];
+                (Verb::Sleep, vec![self.pick(condvars)?, self.pick(guards)?, ms, heal])
+            }
+            _ => (Verb::Notify, vec![self.pick(condvars)?, self.rng.below(2)]),
         })
     }
 }

@@ -110,12 +110,29 @@ verbs! {
     RwLock = "rwlock"("new", "node", "mutex");
     /// Takes it for reading.
     Read = "read"("new", "on", "ms");
-    /// Removes a mutex, or a reader/writer lock (`rw`=1), that nobody can repair any more.
+    /// Opens a mutex with priority inheritance.
+    PiMutex = "pi-mutex"("new", "node", "mutex");
+    /// Opens a condition variable.
+    Condvar = "condvar"("new", "node", "condvar");
+    /// Lets a mutex go, waits until somebody notifies, and takes it again, as `lock` does.
+    Sleep = "sleep"("on", "guard", "ms", "heal");
+    /// Notifies one who waits, or all of them.
+    Notify = "notify"("on", "all");
+    /// Removes a mutex, a reader/writer lock (`rw`=1), or a mutex with priority inheritance
+    /// (`rw`=2), that nobody can repair any more.
     RemoveLock = "remove-lock"("node", "mutex", "rw");
     /// Opens a semaphore with so many permits.
     Semaphore = "semaphore"("new", "node", "semaphore", "permits");
     /// Takes one of them.
     Acquire = "acquire"("new", "on", "ms");
+    /// Opens a set with room for so many ids.
+    Set = "set"("new", "node", "set", "capacity");
+    /// Inserts an id.
+    Insert = "insert"("on", "id");
+    /// Removes one.
+    Remove = "remove"("on", "id");
+    /// Lists them all, and looks for each from 0 on.
+    Ids = "ids"("on");
     /// Opens a service's client.
     Client = "client"("new", "node", "service", "resume", "type");
     /// Opens its server.
@@ -231,9 +248,10 @@ impl Step {
         makes.then(|| self.args[0])
     }
 
-    /// Whether it may wait so long that others go on meanwhile.
+    /// Whether it may wait so long that others go on meanwhile. Who waits for a notification waits
+    /// for the mutex after it, however short the time is.
     pub fn is_long(&self) -> bool {
-        self.verb != Verb::Pause && self.arg("ms") >= LONG_MS
+        self.verb == Verb::Sleep || self.verb != Verb::Pause && self.arg("ms") >= LONG_MS
     }
 
     /// Reads a line as [`Display`](fmt::Display) writes it.

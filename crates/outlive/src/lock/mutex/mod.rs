@@ -78,9 +78,9 @@ pub struct RobustMutex<T: Message, H: Hold = Gated> {
 /// priority.
 ///
 /// It lies in a file of the domain ([`Node::pi_mutex`]). All its members must be in one PID
-/// namespace: the kernel finds the holder by its thread id. It has no condition variable. After a
-/// thread's first lock, taking and releasing it while nobody waits takes no system call; waiting
-/// takes one.
+/// namespace: the kernel finds the holder by its thread id. Where threads wait for such mutexes of
+/// each other, one of them gets `Deadlock`. It has no condition variable. After a thread's first
+/// lock, taking and releasing it while nobody waits takes no system call; waiting takes one.
 ///
 /// # Examples
 /// ```

@@ -10,7 +10,7 @@ use outlive::{Domain, Loan, NodeId, Producer, Publisher};
 
 use super::messages::{content, get, look, look_at, receive, receive_at_last};
 use super::{AsTold, Fails, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic};
-use super::{batches, crowd, forks, limits, locks, rt, semaphores, services, wait_sets};
+use super::{batches, crowd, forks, limits, locks, rt, semaphores, services, sets, wait_sets};
 use crate::chaos::message::WORDS_MIN;
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{FIXED, Handle, Step, Verb};
@@ -126,7 +126,25 @@ impl Actor {
                 let queue = node.queue::<[u8]>(&queue(step.arg("queue")))?.of_type(&type_);
                 self.shared.put(new, Thing::Consumer(Lasting::new(queue.consumer()?)));
             }
-            Verb::Mutex | Verb::RwLock => {
+            Verb::Set => {
+                let set = sets::open(&self.shared, step)?;
+                self.shared.put(new, set);
+            }
+            Verb::Condvar => {
+                let condvar = locks::condvar(&self.shared, step)?;
+                self.shared.put(new, condvar);
+            }
+            Verb::Notify => locks::notify(&self.shared, step),
+            Verb::Sleep => {
+                let guard = step.arg("guard");
+                let Some(Own::Guard(held)) = self.own.remove(&guard) else {
+                    panic!("handle {guard} is no guard")
+                };
+                if let Some(held) = locks::sleep(&self.shared, held, step, reply)? {
+                    self.own.insert(guard, Own::Guard(held));
+                }
+            }
+            Verb::Mutex | Verb::RwLock | Verb::PiMutex => {
                 let lock = locks::open(&self.shared, step)?;
                 self.shared.put(new, Thing::Lock(lock));
             }
@@ -235,6 +253,7 @@ impl Actor {
                 self.were_sent(on, reply.value);
                 done
             }
+            (Thing::Set(set), _) => sets::act(set, step, reply),
             (Thing::Values(values), _) => {
                 let was_limited = self.shared.was_limited.load(Relaxed);
                 batches::act(values, was_limited, step, reply)

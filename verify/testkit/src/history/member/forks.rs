@@ -179,6 +179,12 @@ fn uses(handle: Handle, thing: &mut Thing) -> Option<String> {
         Thing::Client(client) => client.send(&body).map(drop),
         Thing::Server(server) => server.receive().map(drop),
         Thing::Lock(lock) => return Some(super::locks::refuses(lock)),
+        // Wakes nobody: those who wait are the parent's.
+        Thing::Condvar(it) => {
+            it.notify_all();
+            return None;
+        }
+        Thing::Set(it) => return Some(super::sets::refuses(it)),
         Thing::Semaphore(it) => return Some(super::semaphores::refuses(it)),
         Thing::End(end) => return super::rt::refuses(end),
         _ => return None,

@@ -1,10 +1,12 @@
 //! Mutexes and reader/writer locks, as a member uses them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use outlive::lock::{
-    Inherited, LockError, MutexGuard, ReadGuard, RobustMutex, RobustRwLock, WriteGuard,
+    Inherited, LockError, MutexGuard, PiGuard, PiMutex, ReadGuard, RobustCondvar, RobustMutex,
+    RobustRwLock, WriteGuard,
 };
 
 use super::{Fails, Shared, Thing};
@@ -18,7 +20,8 @@ type Data = [u64; 4];
 #[derive(Clone)]
 pub(super) enum Lock {
     Mutex(Arc<RobustMutex<Data>>),
-    RwLock(Arc<RobustRwLock<Data>>),
+    Rw(Arc<RobustRwLock<Data>>),
+    Pi(Arc<PiMutex<Data>>),
 }
 
 enum Held {
@@ -27,6 +30,8 @@ enum Held {
     Read(ReadGuard<'static, Data>),
     Write(WriteGuard<'static, Data>),
     WriteLeft(Inherited<WriteGuard<'static, Data>>),
+    Pi(PiGuard<'static, Data>),
+    PiLeft(Inherited<PiGuard<'static, Data>>),
 }
 
 /// What a thread holds; it goes before the lock that is kept for it.
@@ -40,6 +45,8 @@ impl Guard {
             Held::MutexLeft(guard) => guard,
             Held::Write(guard) => guard,
             Held::WriteLeft(guard) => guard,
+            Held::Pi(guard) => guard,
+            Held::PiLeft(guard) => guard,
             Held::Read(_) => panic!("a reader does not write"),
         };
         data[..words].fill(step.arg("value"));
@@ -53,6 +60,8 @@ impl Guard {
             Held::Read(guard) => guard.to_vec(),
             Held::Write(guard) => guard.to_vec(),
             Held::WriteLeft(guard) => guard.to_vec(),
+            Held::Pi(guard) => guard.to_vec(),
+            Held::PiLeft(guard) => guard.to_vec(),
         }
     }
 
@@ -63,22 +72,24 @@ impl Guard {
     }
 }
 
-fn name(number: u64, shared: bool) -> String {
-    format!("/h/{}{number}", if shared { "rwlock" } else { "mutex" })
+/// Of a mutex (0), a reader/writer lock (1), a mutex with priority inheritance (2).
+fn name(number: u64, kind: u64) -> String {
+    format!("/h/{}{number}", ["mutex", "rwlock", "pi"][kind as usize])
 }
 
 pub(super) fn open(shared: &Shared, step: &Step) -> Result<Lock, Fails> {
     let node = shared.node(step.arg("node"));
     let number = step.arg("mutex");
     Ok(match step.verb {
-        Verb::Mutex => Lock::Mutex(Arc::new(node.mutex(&name(number, false))?)),
-        _ => Lock::RwLock(Arc::new(node.rwlock(&name(number, true))?)),
+        Verb::Mutex => Lock::Mutex(Arc::new(node.mutex(&name(number, 0))?)),
+        Verb::PiMutex => Lock::Pi(Arc::new(node.pi_mutex(&name(number, 2))?)),
+        _ => Lock::Rw(Arc::new(node.rwlock(&name(number, 1))?)),
     })
 }
 
 pub(super) fn remove(shared: &Shared, step: &Step) -> Result<(), Fails> {
     let node = shared.node(step.arg("node"));
-    node.remove_lock(&name(step.arg("mutex"), step.arg("rw") == 1))?;
+    node.remove_lock(&name(step.arg("mutex"), step.arg("rw")))?;
     Ok(())
 }
 
@@ -105,7 +116,16 @@ pub(super) fn take(
                 Err(e) => return Err(outlive::Error::from(e).into()),
             }
         }
-        Lock::RwLock(rwlock) => {
+        Lock::Pi(mutex) => {
+            // SAFETY: as above.
+            let mutex: &'static PiMutex<Data> = unsafe { &*Arc::as_ptr(mutex) };
+            match wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_timeout(wait)) {
+                Ok(guard) => Held::Pi(guard),
+                Err(LockError::OwnerDied(left)) => Held::PiLeft(left),
+                Err(e) => return Err(outlive::Error::from(e).into()),
+            }
+        }
+        Lock::Rw(rwlock) => {
             // SAFETY: as above.
             let rwlock: &'static RobustRwLock<Data> = unsafe { &*Arc::as_ptr(rwlock) };
             if step.verb == Verb::Read {
@@ -125,11 +145,58 @@ pub(super) fn take(
     Ok(inherit(guard, step.arg("heal"), reply))
 }
 
+/// Waits for a notification; nothing where what a dead owner left is given up at once. Says 1 for
+/// a death and 2 for a notification.
+pub(super) fn sleep(
+    shared: &Shared,
+    guard: Guard,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<Option<Guard>, Fails> {
+    let on = step.arg("on");
+    let condvar = match shared.things.lock().unwrap().get(&on) {
+        Some(Thing::Condvar(condvar)) => condvar.clone(),
+        _ => panic!("handle {on} is no condition variable"),
+    };
+    let Guard(Held::Mutex(held), lock) = guard else { panic!("a mutex in good order") };
+    let mut notified = false;
+    shared.sleeps.fetch_add(1, Relaxed);
+    let held = match condvar.wait_timeout(held, Duration::from_millis(step.arg("ms"))) {
+        Ok((held, came)) => {
+            notified = came;
+            Held::Mutex(held)
+        }
+        Err(LockError::OwnerDied(left)) => Held::MutexLeft(left),
+        Err(e) => return Err(outlive::Error::from(e).into()),
+    };
+    let guard = Guard(held, lock);
+    reply.data = guard.data();
+    let guard = inherit(guard, step.arg("heal"), reply);
+    reply.value += 2 * u64::from(notified);
+    Ok(guard)
+}
+
+pub(super) fn condvar(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
+    let node = shared.node(step.arg("node"));
+    let it: RobustCondvar = node.condvar(&format!("/h/condvar{}", step.arg("condvar")))?;
+    Ok(Thing::Condvar(Arc::new(it)))
+}
+
+pub(super) fn notify(shared: &Shared, step: &Step) {
+    let on = step.arg("on");
+    match shared.things.lock().unwrap().get(&on) {
+        Some(Thing::Condvar(it)) if step.arg("all") == 1 => it.notify_all(),
+        Some(Thing::Condvar(it)) => it.notify_one(),
+        _ => panic!("handle {on} is no condition variable"),
+    }
+}
+
 /// How a lock that was inherited by a forked child answers.
 pub(super) fn refuses(lock: &Lock) -> String {
     let said = match lock {
         Lock::Mutex(mutex) => mutex.try_lock().map(drop).map_err(|e| e.kind()),
-        Lock::RwLock(rwlock) => rwlock.try_read().map(drop).map_err(|e| e.kind()),
+        Lock::Rw(rwlock) => rwlock.try_read().map(drop).map_err(|e| e.kind()),
+        Lock::Pi(mutex) => mutex.try_lock().map(drop).map_err(|e| e.kind()),
     };
     said.map_or_else(|kind| format!("{kind:?}"), |()| "ok".into())
 }
@@ -138,7 +205,7 @@ pub(super) fn refuses(lock: &Lock) -> String {
 fn inherit(guard: Guard, heal: u64, reply: &mut Reply) -> Option<Guard> {
     let Guard(held, lock) = guard;
     let held = match (held, heal) {
-        (Held::MutexLeft(_) | Held::WriteLeft(_), 0) => {
+        (Held::MutexLeft(_) | Held::WriteLeft(_) | Held::PiLeft(_), 0) => {
             reply.value = 1;
             return None;
         }
@@ -152,8 +219,14 @@ fn inherit(guard: Guard, heal: u64, reply: &mut Reply) -> Option<Guard> {
             *left = [left[0]; 4];
             Held::Write(left.mark_consistent())
         }
+        (Held::PiLeft(mut left), 1) => {
+            reply.value = 1;
+            *left = [left[0]; 4];
+            Held::Pi(left.mark_consistent())
+        }
         (held, _) => {
-            reply.value = u64::from(matches!(held, Held::MutexLeft(_) | Held::WriteLeft(_)));
+            let left = matches!(held, Held::MutexLeft(_) | Held::WriteLeft(_) | Held::PiLeft(_));
+            reply.value = u64::from(left);
             held
         }
     };

@@ -7,7 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `batches`, `locks`, `semaphores`, `services`, `rt`, `crowd` | steps of those kinds |
-//! | `forks`, `limits`, `wait_sets` | others |
+//! | `sets`, `forks`, `limits`, `wait_sets` | others |
 //! | `python.py`, `cpp.cpp`, `words.hpp` | members in other languages, which do most of them |
 
 mod actor;
@@ -20,20 +20,21 @@ mod messages;
 mod rt;
 mod semaphores;
 mod services;
+mod sets;
 mod wait_sets;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(super) use forks::WAYS;
-use outlive::lock::RobustSemaphore;
+use outlive::lock::{LocklessSet, RobustCondvar, RobustSemaphore};
 use outlive::service::Ticket;
 use outlive::{
     Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
@@ -43,6 +44,7 @@ pub(super) use services::{KINDS, PARTS, UNSAID};
 
 use super::reply::{Reply, Seen};
 use super::step::{Handle, Step, Verb};
+use crate::process::wait_until;
 use actor::Actor;
 
 /// The role's name.
@@ -75,8 +77,14 @@ pub(super) fn spoken(asked: u64) -> u64 {
     if programs().contains_key(&asked) { asked } else { RUST }
 }
 
-/// So long a lost wake would have to be waited for: it counts as a hang before.
-const SLICE: Duration = Duration::from_secs(60);
+/// So long a lost wake would have to be waited for, and of locks a tenth of it: it counts as a hang
+/// before.
+const SLICE: Duration = Duration::from_secs(600);
+
+/// What is said of a thread that has let a mutex go and waits for a notification.
+pub(super) const ASLEEP: &str = "Asleep";
+/// One that has not done so by then never does.
+const HANG: Duration = Duration::from_secs(5);
 
 /// The payload of a panic that the history asked for.
 struct AsTold;
@@ -98,6 +106,8 @@ enum Thing {
     },
     Lock(locks::Lock),
     Semaphore(Arc<RobustSemaphore>),
+    Condvar(Arc<RobustCondvar>),
+    Set(LocklessSet),
     Watch(Watch),
     Client(Box<services::Asking>),
     /// With its client's handle.
@@ -149,6 +159,8 @@ struct Shared {
     things: Arc<Mutex<BTreeMap<Handle, Thing>>>,
     /// A limit was lowered before: what could not be opened is tried again.
     was_limited: Arc<AtomicBool>,
+    /// How often somebody was about to wait for a notification.
+    sleeps: Arc<AtomicU64>,
     /// Messages sent, by handle.
     sent: Arc<Mutex<BTreeMap<Handle, u64>>>,
 }
@@ -237,21 +249,27 @@ fn say(reply: &Reply) {
     let _ = std::io::stdout().lock().flush();
 }
 
-/// Who does a thread's steps; it ends when it is told to.
-type Threads = BTreeMap<usize, (Sender<Step>, Option<JoinHandle<()>>)>;
+/// Who does a thread's steps, which ends when it is told to, and its number for the kernel.
+type Threads = BTreeMap<usize, (Sender<Step>, Option<JoinHandle<()>>, i32)>;
 
 /// All threads end, `main` as the last: it drops what is left.
 fn quit(mut threads: Threads, mut step: Step) {
     step.verb = Verb::End;
-    while let Some((_, (send, join))) = threads.pop_last() {
+    while let Some((_, (send, join, _))) = threads.pop_last() {
         let _ = send.send(step.clone());
         let _ = join.map(JoinHandle::join);
     }
 }
 
+/// Whether that thread of ours sleeps on a futex: it has let go what it was to let go.
+fn is_in_futex(tid: i32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall"));
+    call.is_ok_and(|call| call.split(' ').next() == Some(&libc::SYS_futex.to_string()))
+}
+
 /// Whoever reads the steps; ends the process when there will be no more.
 fn dispatch(shared: &Shared, main: Sender<Step>) {
-    let mut threads = Threads::from([(0, (main, None))]);
+    let mut threads = Threads::from([(0, (main, None, std::process::id() as i32))]);
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let step = Step::parse(&line).expect("the director writes steps");
@@ -264,23 +282,32 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
                 let shared = shared.clone();
                 let (started, starts) = channel();
                 let join = std::thread::spawn(move || {
-                    let _ = started.send(());
+                    // SAFETY: takes nothing.
+                    let _ = started.send(unsafe { libc::gettid() });
                     Actor::new(shared, thread).run(&steps);
                 });
-                threads.insert(thread, (send, Some(join)));
                 // The runtime aborts a thread that cannot have its signal stack: a limit that comes
                 // next is not to meet one that begins.
-                let _ = starts.recv();
+                let tid = starts.recv().unwrap_or_default();
+                threads.insert(thread, (send, Some(join), tid));
                 say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
             }
             Verb::End | Verb::Crash => {
-                let Some((send, join)) = threads.remove(&step.thread) else { continue };
+                let Some((send, join, _)) = threads.remove(&step.thread) else { continue };
                 let _ = send.send(step.clone());
                 let _ = join.map(JoinHandle::join);
                 say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
             }
+            Verb::Sleep => {
+                let Some((send, _, tid)) = threads.get(&step.thread) else { continue };
+                let (thread, before) = (step.thread, shared.sleeps.load(Relaxed));
+                let _ = send.send(step);
+                wait_until(HANG, || shared.sleeps.load(Relaxed) > before);
+                wait_until(HANG, || is_in_futex(*tid));
+                say(&Reply { thread, outcome: ASLEEP.into(), ..Reply::default() });
+            }
             _ => {
-                if let Some((send, _)) = threads.get(&step.thread) {
+                if let Some((send, ..)) = threads.get(&step.thread) {
                     let _ = send.send(step);
                 }
             }
@@ -302,8 +329,13 @@ pub(super) fn run(args: &[String]) -> ! {
     // SAFETY: the pointer is to a local.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     outlive::internals::set_slice_ns_max(SLICE.as_nanos() as u64);
-    let shared =
-        Shared { root, things: Arc::default(), was_limited: Arc::default(), sent: Arc::default() };
+    let shared = Shared {
+        root,
+        things: Arc::default(),
+        was_limited: Arc::default(),
+        sleeps: Arc::default(),
+        sent: Arc::default(),
+    };
     let (main, steps) = channel();
     let of_main = shared.clone();
     std::thread::spawn(move || dispatch(&of_main, main));

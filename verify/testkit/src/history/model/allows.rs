@@ -1,6 +1,6 @@
 //! Which steps can be done now, so that safe code could do them.
 
-use super::locks::Lock;
+use super::locks::{Lock, RWLOCK};
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
 use crate::history::member::{PYTHON, RUST};
@@ -46,8 +46,9 @@ impl Model {
                 let begun = self.living().any(|(_, o)| matches!(o.kind, Kind::Node { .. }));
                 // One that has begun to wait may not have taken its number yet.
                 let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-                let locks =
-                    |step: &Step| matches!(step.verb, Verb::Lock | Verb::Read | Verb::Acquire);
+                let locks = |step: &Step| {
+                    matches!(step.verb, Verb::Lock | Verb::Read | Verb::Acquire | Verb::Sleep)
+                };
                 return begun && self.ordinals.left.is_none() && !waits.into_iter().any(locks);
             }
             _ => {}
@@ -107,7 +108,10 @@ impl Model {
             | Verb::Consumer
             | Verb::Mutex
             | Verb::RwLock
+            | Verb::PiMutex
             | Verb::Semaphore
+            | Verb::Condvar
+            | Verb::Set
             | Verb::Client
             | Verb::Server
             | Verb::RtOpen => node_ok(),
@@ -116,7 +120,7 @@ impl Model {
                 node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
             }
             Verb::RemoveLock => {
-                let name = (step.arg("rw") == 1, step.arg("mutex"));
+                let name = (step.arg("rw"), step.arg("mutex"));
                 node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
             }
             // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
@@ -144,7 +148,14 @@ impl Model {
                 suits && matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
             }
             Verb::Lock => matches!(on(it), Some(Kind::Lock { .. })),
-            Verb::Read => matches!(on(it), Some(Kind::Lock { name: (true, _), .. })),
+            Verb::Read => matches!(on(it), Some(Kind::Lock { name: (RWLOCK, _), .. })),
+            Verb::Insert | Verb::Remove | Verb::Ids => matches!(on(it), Some(Kind::Set { .. })),
+            Verb::Notify => matches!(on(it), Some(Kind::Condvar { .. })),
+            Verb::Sleep => {
+                let guard = step.arg("guard");
+                let holds = on(guard).is_some() && self.may_sleep(guard);
+                holds && matches!(on(it), Some(Kind::Condvar { .. })) && self.ordinals.suffice(step)
+            }
             Verb::Acquire => matches!(on(it), Some(Kind::Semaphore { .. })),
             Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
             Verb::Ask | Verb::Call | Verb::Replies => matches!(on(it), Some(Kind::Client(_))),
@@ -218,13 +229,15 @@ fn is_in_hand(kind: &Kind) -> bool {
 
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
-    use Verb::{
-        Acquire, Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen, Semaphore,
-    };
+    use Verb::{Acquire, Condvar, Connect, Crowd, Notify, Peer, PiMutex, Pop, Push, Reconnect};
+    use Verb::{Ids, Insert, Remove, RemoveLock, RtOpen, Semaphore, Set, Sleep, Wait};
     let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
-    rt.contains(&step.verb)
-        || [Acquire, Crowd, RemoveLock, Semaphore, Verb::Wait].contains(&step.verb)
-        || step.arg("type") >= FIXED
+    let locks = [Acquire, Condvar, Notify, PiMutex, RemoveLock, Semaphore, Sleep];
+    let others = [Crowd, Wait, Set, Insert, Remove, Ids];
+    step.arg("type") >= FIXED
+        || others.contains(&step.verb)
+        || rt.contains(&step.verb)
+        || locks.contains(&step.verb)
 }
 
 /// Nor, of these, one in Python: an interpreter without memory raises anywhere.

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use super::condvars::Told;
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
 
-/// Whether it is a reader/writer lock, and its number.
-pub(crate) type Name = (bool, u64);
+/// [`MUTEX`], [`RWLOCK`] or [`PI`], and its number.
+pub(crate) type Name = (u64, u64);
+pub(crate) const MUTEX: u64 = 0;
+pub(crate) const RWLOCK: u64 = 1;
+pub(crate) const PI: u64 = 2;
 
 /// A lock by its name: its files, of which the last one is found by who opens it.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +81,12 @@ impl Lock {
 
 impl Model {
     pub(super) fn lock(&mut self, step: &Step, reply: &Reply) -> Verdict {
-        let name = (step.verb == Verb::RwLock, step.arg("mutex"));
+        let kind = match step.verb {
+            Verb::Mutex => MUTEX,
+            Verb::PiMutex => PI,
+            _ => RWLOCK,
+        };
+        let name = (kind, step.arg("mutex"));
         let at = self.locks.entry(name).or_default();
         at.file();
         let file = at.newest;
@@ -116,9 +125,50 @@ impl Model {
         })
     }
 
+    /// The lock that a step takes.
+    fn taken_by(&self, step: &Step) -> Handle {
+        match step.verb {
+            Verb::Sleep => self.lock_of(step.arg("guard")).unwrap_or_default(),
+            _ => step.arg("on"),
+        }
+    }
+
+    /// The others, where it waits for a mutex with priority inheritance whose holder waits for one
+    /// of its own, perhaps through more of them: the kernel tells one of them.
+    fn circle(&self, step: &Step) -> Vec<(usize, usize)> {
+        let me = (step.member, step.thread);
+        let (mut on, mut others) = (step.arg("on"), Vec::new());
+        while others.len() < self.objects.len() {
+            let (Some(((PI, _), _)), Some(file)) = (self.place_of(on), self.look_at(on)) else {
+                break;
+            };
+            let State::Held { by, .. } = file.state else { break };
+            if by == me {
+                return others;
+            }
+            let wait = self.members.get(&by.0).and_then(|m| m.threads.get(&by.1)?.as_ref());
+            let Some(wait) = wait.filter(|s| s.verb == Verb::Lock) else { break };
+            others.push(by);
+            on = wait.arg("on");
+        }
+        Vec::new()
+    }
+
+    /// Whether a wake for the same lock may have gone to one that is stopped: it, or the slice of
+    /// another's sleep, comes later.
+    fn is_beside_stopped(&self, step: &Step) -> bool {
+        let place = self.place_of(self.taken_by(step));
+        let waits = |s: &Step| {
+            let takes = matches!(s.verb, Verb::Lock | Verb::Read | Verb::Sleep);
+            takes && self.place_of(self.taken_by(s)) == place
+        };
+        let stopped = self.members.values().filter(|m| m.stopped);
+        stopped.flat_map(|m| m.threads.values().flatten()).any(waits)
+    }
+
     /// What taking it may give now.
     fn taking(&self, step: &Step) -> Vec<Taking> {
-        let on = step.arg("on");
+        let on = self.taken_by(step);
         let Some(file) = self.look_at(on) else { return Vec::new() };
         let who = (step.member, step.thread);
         let mut all = vec![match file.state {
@@ -134,6 +184,17 @@ impl Model {
         }
         if file.unsure {
             all.push(Taking::OwnerDied);
+        }
+        if self.circled.contains(&who) || !self.circle(step).is_empty() {
+            all.push(Taking::Deadlock);
+        }
+        // The kernel has made it the holder, which it finds out when it goes on.
+        if matches!(self.place_of(on), Some(((PI, _), _))) && self.is_beside_stopped(step) {
+            all.push(Taking::Waits);
+        }
+        // It has been told, or will look: it may have the lock by now.
+        if self.place_of(on).is_some_and(|place| self.may_awake(place).next().is_some()) {
+            all.push(Taking::Waits);
         }
         let mine: Vec<_> = file.readers.iter().filter(|r| r.by == who && !r.leaked).collect();
         if step.verb == Verb::Read {
@@ -185,7 +246,7 @@ impl Model {
 
     /// Whether its holder has forgotten the guard and dropped the lock.
     pub(super) fn is_orphaned(&self, step: &Step) -> bool {
-        let Some(file) = self.look_at(step.arg("on")) else { return false };
+        let Some(file) = self.look_at(self.taken_by(step)) else { return false };
         if file.readers.iter().any(|r| self.is_orphan(r.guard, r.forgotten)) {
             return true;
         }
@@ -205,9 +266,17 @@ impl Model {
 
     pub(super) fn would_wait(&self, step: &Step) -> bool {
         let stopped = |member: usize| self.members.get(&member).is_some_and(|m| m.stopped);
-        let rw = self.place_of(step.arg("on")).is_some_and(|((rw, _), _)| rw);
+        let place = self.place_of(self.taken_by(step));
+        let rw = place.is_some_and(|((kind, _), _)| kind == RWLOCK);
         let kept_out = rw && step.verb == Verb::Lock && self.writers_wait(step).any(stopped);
-        kept_out || self.taking(step).contains(&Taking::Waits)
+        let late = self.may_oversleep.contains(&(step.member, step.thread));
+        let held_back = late || self.is_beside_stopped(step);
+        let waits = self.look_at(self.taken_by(step)).is_some_and(|file| {
+            let awake = place.is_some_and(|place| self.may_awake(place).next().is_some());
+            let takes = matches!(file.state, State::Free | State::Broken);
+            !(awake && takes) && self.taking(step).contains(&Taking::Waits)
+        });
+        kept_out || held_back || waits
     }
 
     pub(super) fn locked(&mut self, step: &Step, reply: &Reply) -> Verdict {
@@ -215,7 +284,10 @@ impl Model {
         if taking.is_empty() {
             return Err("no lock".into());
         }
-        let rw = self.place_of(step.arg("on")).is_some_and(|((rw, _), _)| rw);
+        self.circled.remove(&(step.member, step.thread));
+        let circle = self.circle(step);
+        self.circled.extend(circle);
+        let rw = self.place_of(step.arg("on")).is_some_and(|((kind, _), _)| kind == RWLOCK);
         if rw && self.writers_wait(step).next().is_some() {
             taking.push(Taking::Waits);
         }
@@ -240,36 +312,95 @@ impl Model {
             return Err(format!("taking the lock gives {got:?}, it must give one of {taking:?}"));
         }
         let guard = step.new_handle().unwrap_or_default();
+        if self.enters(step, step.arg("on"), guard, got, reply)? {
+            let reads = step.verb == Verb::Read;
+            self.add(step, Kind::Guard { of: step.arg("on"), reads }, Some(step.thread));
+        }
+        Ok(())
+    }
+
+    /// A lock was taken, or not; `true`: from now on that guard holds it.
+    fn enters(
+        &mut self,
+        step: &Step,
+        lock: Handle,
+        guard: Handle,
+        got: Taking,
+        reply: &Reply,
+    ) -> Result<bool, String> {
         let by = (step.member, step.thread);
-        let Some(file) = self.file_of(step.arg("on")) else { return Ok(()) };
+        let Some(file) = self.file_of(lock) else { return Ok(false) };
         match got {
             Taking::Clean => file.unsure = false,
             Taking::OwnerDied if file.unsure => (file.state, file.unsure) = (State::Broken, false),
             _ => {}
         }
         if !reply.is_ok() {
-            return Ok(());
+            return Ok(false);
         }
         if reply.data != file.data {
             return Err(format!("under the lock is {:?}, it must be {:?}", reply.data, file.data));
         }
-        let reads = step.verb == Verb::Read;
-        if reads {
+        if step.verb == Verb::Read {
             file.readers.push(Reader { guard, by, forgotten: false, leaked: false });
-        } else {
-            file.readers.clear();
-            let (died, heal) = (got == Taking::OwnerDied, step.arg("heal"));
-            if died && heal == 0 {
-                file.state = State::Lost;
-                return Ok(());
-            }
-            if died && heal == 1 {
-                file.data = [file.data[0]; 4];
-            }
-            let broken = died && heal > 1;
-            file.state = State::Held { guard, by, forgotten: false, broken };
+            return Ok(true);
         }
-        self.add(step, Kind::Guard { of: step.arg("on"), reads }, Some(step.thread));
+        file.readers.clear();
+        let (died, heal) = (got == Taking::OwnerDied, step.arg("heal"));
+        if died && heal == 0 {
+            file.state = State::Lost;
+            return Ok(false);
+        }
+        if died && heal == 1 {
+            file.data = [file.data[0]; 4];
+        }
+        let broken = died && heal > 1;
+        file.state = State::Held { guard, by, forgotten: false, broken };
+        Ok(true)
+    }
+
+    /// Whether that guard holds a mutex in good order, and no other kind of lock.
+    pub(super) fn may_sleep(&self, guard: Handle) -> bool {
+        let lock = self.lock_of(guard).unwrap_or_default();
+        let mutex = matches!(self.place_of(lock), Some(((MUTEX, _), _)));
+        let held =
+            |f: &File| matches!(f.state, State::Held { guard: g, broken: false, .. } if g == guard);
+        mutex && self.look_at(lock).is_some_and(held)
+    }
+
+    /// The lock that is taken, perhaps again.
+    pub(super) fn taken_under(&self, step: &Step) -> Option<(Name, u64)> {
+        self.place_of(self.taken_by(step))
+    }
+
+    /// Who waits for a notification lets the mutex go.
+    pub(super) fn falls_asleep(&mut self, step: &Step) {
+        let lock = self.taken_by(step);
+        if let Some(file) = self.file_of(lock) {
+            file.state = State::Free;
+        }
+        self.sleeps.insert((step.member, step.thread), Told::No);
+    }
+
+    /// It has the mutex again.
+    pub(super) fn slept(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let (lock, guard) = (self.taken_by(step), step.arg("guard"));
+        let taking = self.taking(step);
+        let (died, notified) = (reply.value & 1 == 1, reply.value & 2 == 2);
+        let got = match reply.outcome.as_str() {
+            "ok" if died => Taking::OwnerDied,
+            "ok" => Taking::Clean,
+            "Unrecoverable" => Taking::Unrecoverable,
+            _ => return ok(reply),
+        };
+        self.wakes_up(step, notified, reply.is_ok() && !died)?;
+        let excused = self.excused.remove(&(step.member, step.thread)) && got != Taking::Clean;
+        if !taking.contains(&got) && !excused {
+            return Err(format!("the mutex again gives {got:?}, it must give one of {taking:?}"));
+        }
+        if !self.enters(step, lock, guard, got, reply)? {
+            self.end_of(guard, Life::Dropped);
+        }
         Ok(())
     }
 
@@ -358,10 +489,19 @@ impl Model {
         }
         for ((rw, number), file) in waited {
             let file = self.locks.get_mut(&(rw, number)).and_then(|l| l.files.get_mut(&file));
-            if let Some(file) = file.filter(|f| rw && f.state == State::Free) {
+            if let Some(file) = file.filter(|f| rw == RWLOCK && f.state == State::Free) {
                 file.unsure = true;
             }
         }
+        // Who was told, or looked, may have had the mutex.
+        let awake: Vec<_> = self.sleeps_of(dead).collect();
+        for (name, file) in awake {
+            let file = self.locks.get_mut(&name).and_then(|l| l.files.get_mut(&file));
+            if let Some(file) = file.filter(|f| f.state == State::Free) {
+                file.unsure = true;
+            }
+        }
+        self.sleepers_died(dead);
         self.death_is_seen();
     }
 

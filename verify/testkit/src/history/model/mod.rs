@@ -11,9 +11,10 @@
 //! | `waits`, `wait_sets` | which long waits can end; what wait sets name |
 //! | `ordinals` | numbers of nodes and threads, and when there are no more |
 //! | `topics`, `queues`, `services`, `rt`, `crowd` | the same for those kinds |
-//! | `locks`, `semaphores` | and for those |
+//! | `locks`, `condvars`, `semaphores`, `sets` | and for those |
 
 mod allows;
+mod condvars;
 mod crowd;
 mod locks;
 mod ordinals;
@@ -21,6 +22,7 @@ mod queues;
 mod rt;
 mod semaphores;
 mod services;
+mod sets;
 mod topics;
 mod wait_sets;
 mod waits;
@@ -30,18 +32,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member::{PYTHON, spoken};
 use super::reply::Reply;
 use super::step::{FIXED, FIXED_WORDS, Handle, Step, Verb};
+use condvars::Told;
 pub(super) use crowd::CROWD_DEPTH;
 use locks::Lock;
+pub(super) use locks::{MUTEX, PI, RWLOCK};
 use ordinals::Ordinals;
 use queues::{Producer, Queue};
 use rt::End;
 use semaphores::Semaphore;
 use services::{Client, InHand, Server};
+use sets::Set;
 use topics::{Publisher, Subscriber, Topic};
 use wait_sets::Named;
 
 /// What is wrong, in words; nothing if all is as it must be.
 pub(super) type Verdict = Result<(), String>;
+
+/// Ids of sets are below that.
+pub(super) const IDS: u64 = 80;
 
 /// A thread uses more of a processor than this while it waits: it does not sleep. Percent, and
 /// how long it must have waited to say so, us.
@@ -87,6 +95,14 @@ pub(super) enum Kind {
     },
     Permit {
         of: Handle,
+    },
+    Condvar {
+        name: u64,
+        file: u64,
+    },
+    Set {
+        name: u64,
+        file: u64,
     },
     Watch {
         target: Handle,
@@ -148,6 +164,13 @@ pub(super) struct Model {
     pub(super) queues: BTreeMap<u64, Queue>,
     pub(super) locks: BTreeMap<locks::Name, Lock>,
     pub(super) semaphores: BTreeMap<u64, Semaphore>,
+    pub(super) sets: BTreeMap<u64, Set>,
+    /// With the number of the newest file.
+    condvars: BTreeMap<u64, u64>,
+    /// Threads that wait for a notification.
+    sleeps: BTreeMap<(usize, usize), Told>,
+    /// Of each group one was notified.
+    one_of: Vec<BTreeSet<(usize, usize)>>,
     /// With their types.
     pub(super) services: BTreeMap<u64, u64>,
     /// Node and port of publishers and producers, the last one of that number.
@@ -156,6 +179,10 @@ pub(super) struct Model {
     clock: u64,
     /// Threads that waited for a mutex while nobody could say what comes of it.
     excused: BTreeSet<(usize, usize)>,
+    /// Threads whose wake may have gone to one that died.
+    may_oversleep: BTreeSet<(usize, usize)>,
+    /// Threads that wait for each other, as far as another one has noticed.
+    circled: BTreeSet<(usize, usize)>,
     /// Threads that wait to read a lock since before somebody died inside.
     saw_death: BTreeSet<(usize, usize)>,
     /// Threads whose wait ends as what they wait on was closed.
@@ -241,6 +268,7 @@ impl Model {
         {
             member.threads.insert(step.thread, None);
             self.set_busy(step, false);
+            self.may_oversleep.remove(&(step.member, step.thread));
         }
         if reply.outcome == "Panic" {
             return Err(format!("it panics: {}", reply.text));
@@ -318,8 +346,16 @@ impl Model {
             Verb::Consumer => self.consumer(step, reply),
             Verb::Send | Verb::SendBatch => self.sent(step, reply),
             Verb::Get | Verb::GetBatch | Verb::Hold => self.got(step, reply),
-            Verb::Mutex | Verb::RwLock => self.lock(step, reply),
+            Verb::Mutex | Verb::RwLock | Verb::PiMutex => self.lock(step, reply),
             Verb::Lock | Verb::Read => self.locked(step, reply),
+            Verb::Condvar => self.condvar_opens(step, reply),
+            Verb::Sleep => self.slept(step, reply),
+            Verb::Notify => {
+                self.notifies(step);
+                ok(reply)
+            }
+            Verb::Set => self.set_opens(step, reply),
+            Verb::Insert | Verb::Remove | Verb::Ids => self.set_done(step, reply),
             Verb::Semaphore => self.semaphore_opens(step, reply),
             Verb::Acquire => self.acquired(step, reply),
             Verb::RtOpen => self.end_opens(step, reply),
@@ -340,7 +376,7 @@ impl Model {
                 ok(reply)
             }
             Verb::RemoveLock => {
-                let name = (step.arg("rw") == 1, step.arg("mutex"));
+                let name = (step.arg("rw"), step.arg("mutex"));
                 self.locks.entry(name).or_default().replace();
                 ok(reply)
             }
@@ -428,6 +464,7 @@ impl Model {
         for handle in theirs {
             self.end_of(handle, Life::Dead);
         }
+        self.waiters_die(member);
         self.owners_died(member);
         self.permits_of_dead(|by| by.0 == member);
     }
@@ -508,6 +545,8 @@ impl Model {
         self.queues_cleaned();
         self.locks_cleaned();
         self.semaphores_cleaned();
+        self.condvars_cleaned();
+        self.sets_cleaned();
         self.services_cleaned();
     }
 }
@@ -523,11 +562,16 @@ const LACKS: [&str; 3] = ["NoSpace", "OutOfMemory", "Io"];
 
 /// Whether a step that lacks something has done nothing.
 fn is_all_or_nothing(verb: Verb) -> bool {
-    use Verb::{Acquire, Client, Consumer, Loan, Lock, Mutex, Node, Part, Producer, Publisher};
-    use Verb::{Read, RtOpen, RwLock, Semaphore, Server, Subscriber, Watch};
+    use Verb::{
+        Acquire, Client, Condvar, Consumer, Loan, Lock, Mutex, Node, Part, PiMutex, Producer,
+        Publisher,
+    };
+    use Verb::{Read, RtOpen, RwLock, Semaphore, Server, Set, Subscriber, Watch};
     let opens = [Node, Publisher, Subscriber, Producer, Consumer, Client, Server, RtOpen, Watch];
     let takes = [Loan, Lock, Read, Acquire, Part];
-    opens.contains(&verb) || [Mutex, RwLock, Semaphore].contains(&verb) || takes.contains(&verb)
+    opens.contains(&verb)
+        || [Mutex, PiMutex, RwLock, Semaphore, Condvar, Set].contains(&verb)
+        || takes.contains(&verb)
 }
 
 /// A step that must succeed.

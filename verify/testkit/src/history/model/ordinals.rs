@@ -20,7 +20,7 @@ impl Ordinals {
     fn taken_by(step: &Step) -> &'static [usize] {
         match step.verb {
             Verb::Node => &[0],
-            Verb::Lock | Verb::Read | Verb::RemoveLock | Verb::Acquire => &[1],
+            Verb::Lock | Verb::Read | Verb::RemoveLock | Verb::Acquire | Verb::Sleep => &[1],
             // A life of its own.
             Verb::Fork if step.arg("how") == 6 => &[0, 1, 1],
             _ => &[],

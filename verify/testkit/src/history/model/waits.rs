@@ -7,8 +7,10 @@ impl Model {
     /// What a step uses: what it is done to, and whose part that is.
     pub(super) fn used_by(&self, step: &Step) -> Vec<Handle> {
         let on = step.arg("on");
-        if step.verb == Verb::Wait {
-            return Self::members_of(step);
+        match step.verb {
+            Verb::Wait => return Self::members_of(step),
+            Verb::Sleep => return vec![on, step.arg("guard")],
+            _ => {}
         }
         let of = match self.objects.get(&on).map(|o| &o.kind) {
             Some(Kind::Ticket { of }) if step.verb != Verb::Drop => Some(*of),
@@ -26,6 +28,9 @@ impl Model {
         if step.verb == Verb::Insist {
             self.insists(step);
         }
+        if step.verb == Verb::Sleep {
+            self.falls_asleep(step);
+        }
         // Any thread may use a lock meanwhile.
         if !matches!(step.verb, Verb::Lock | Verb::Read | Verb::Acquire) {
             self.set_busy(step, true);
@@ -33,7 +38,8 @@ impl Model {
     }
 
     pub(super) fn set_busy(&mut self, step: &Step, busy: bool) {
-        for handle in self.used_by(step) {
+        let condvar = Some(step.arg("on")).filter(|_| step.verb == Verb::Sleep);
+        for handle in self.used_by(step).into_iter().filter(|handle| Some(*handle) != condvar) {
             if let Some(object) = self.objects.get_mut(&handle) {
                 object.busy = busy;
             }
@@ -44,9 +50,35 @@ impl Model {
     pub(in crate::history) fn look_round(&mut self) {
         self.meet();
         let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        let orphans = waits.filter(|s| s.verb == Verb::Lock && self.is_orphaned(s));
+        let orphans =
+            waits.filter(|s| matches!(s.verb, Verb::Lock | Verb::Sleep) && self.is_orphaned(s));
         let orphans: Vec<_> = orphans.map(|s| (s.member, s.thread)).collect();
         self.excused.extend(orphans);
+    }
+
+    /// What a step waits to take: the kind of object, its number and its file.
+    fn waits_to_take(&self, step: &Step) -> Option<(Option<u64>, u64, u64)> {
+        match (step.verb, self.objects.get(&step.arg("on")).map(|o| &o.kind)) {
+            (Verb::Acquire, Some(Kind::Semaphore { name, file })) => Some((None, *name, *file)),
+            (Verb::Lock | Verb::Read | Verb::Sleep, _) => {
+                self.taken_under(step).map(|((kind, name), file)| (Some(kind), name, file))
+            }
+            _ => None,
+        }
+    }
+
+    /// A process dies, or several of its threads do: the kernel wakes one of those who sleep on a
+    /// holder's token. Where that one dies, too, the others look by themselves, later.
+    pub(super) fn waiters_die(&mut self, member: usize) {
+        let waits = |m: usize| self.members.get(&m).into_iter().flat_map(|m| m.threads.values());
+        let theirs = waits(member).flatten().filter_map(|step| self.waits_to_take(step));
+        let theirs: Vec<_> = theirs.collect();
+        let others =
+            self.members.keys().filter(|m| **m != member).flat_map(|m| waits(*m).flatten());
+        let late = others
+            .filter(|step| self.waits_to_take(step).is_some_and(|object| theirs.contains(&object)));
+        let late: Vec<_> = late.map(|step| (step.member, step.thread)).collect();
+        self.may_oversleep.extend(late);
     }
 
     /// The long waits that can end now.
@@ -64,16 +96,18 @@ impl Model {
     }
 
     fn is_ready(&self, step: &Step) -> bool {
-        if self.closed.contains(&(step.member, step.thread)) {
+        let who = (step.member, step.thread);
+        if self.closed.contains(&who) {
             return true;
         }
         match step.verb {
             Verb::Wait => self.wakes_set(step),
+            Verb::Sleep => self.must_wake(step),
             Verb::Receive => self.has_news(step.arg("on")),
             Verb::Insist => self.has_room(step.arg("on")),
             Verb::Get => self.has_message(step.arg("on")),
             Verb::Lock | Verb::Read => !self.would_wait(step),
-            Verb::Acquire => self.has_permit(step),
+            Verb::Acquire => !self.may_oversleep.contains(&who) && self.has_permit(step),
             Verb::Replies => self.has_reply(step.arg("on")),
             Verb::ReplyFor => self.has_reply_for(step.arg("on")),
             // Whom it has no room to answer waits until there is some.
