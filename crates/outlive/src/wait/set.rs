@@ -236,6 +236,9 @@ impl WaitSet {
             }
             self.sleep(members, deadline.min(due))?;
         }
+        if fault("wait_set.names_one") {
+            self.ready.truncate(1);
+        }
         let first = self.ready.iter().position(|i| *i >= self.turn).unwrap_or(0);
         self.ready.rotate_left(first);
         for &i in &self.ready {

@@ -16,8 +16,8 @@ use crate::os::process::fork;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::SeqCst;
+use crate::sync::{AtomicU64, fault};
 use crate::types::Message;
 use crate::{Error, ErrorKind, Result};
 
@@ -261,8 +261,8 @@ impl RobustCondvar {
         }
         // ORDERING(CONDVAR): pairs with `wait_by`.
         self.count().fetch_add(1, SeqCst);
-        if self.sleepers().load(SeqCst) != 0 {
-            wake(self.count(), n);
+        if self.sleepers().load(SeqCst) != 0 && !fault("condvar.no_wake") {
+            wake(self.count(), if fault("condvar.wakes_one") { 1 } else { n });
         }
     }
 }

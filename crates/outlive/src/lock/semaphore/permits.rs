@@ -106,6 +106,7 @@ impl Permits<'_> {
                 break Ok((at, Got::Clean));
             }
             match self.take_over(me, world) {
+                Ok(Some(at)) if fault("semaphore.death_untold") => break Ok((at, Got::Clean)),
                 Ok(Some(at)) => break Ok((at, Got::Broken)),
                 Ok(None) => {}
                 Err(e) => break Err(e),
@@ -140,7 +141,7 @@ impl Permits<'_> {
         crash_point!("semaphore.before_give_back");
         let given = self.words[at].compare_exchange(me, 0, SeqCst, Relaxed).is_ok();
         after_rmw();
-        if given && self.sleepers.load(SeqCst) != 0 {
+        if given && self.sleepers.load(SeqCst) != 0 && !fault("semaphore.no_bell") {
             crash_point!("semaphore.before_bell");
             self.bell.fetch_add(1, SeqCst);
             ring(self.bell);

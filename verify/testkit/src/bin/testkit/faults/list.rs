@@ -50,6 +50,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::refused::a_ring_that_is_refused_for_a_while_is_read_later")],
     ),
     fault(
+        "batch.last_comes_again",
+        "the last message of a batch from a queue comes again",
+        &[History("batches-go-on-with-the-next-consumer")],
+    ),
+    fault(
         "bell.not_rung",
         "joining or leaving a topic or queue does not ring the bell",
         &[
@@ -82,6 +87,12 @@ pub(crate) const FAULTS: &[Fault] = &[
         "chunk.length_unchecked",
         "a message's length is believed beyond its chunk",
         &[GARBAGE_IN_A_CHUNK],
+    ),
+    fault("condvar.no_wake", "who notifies wakes nobody", &[History("all-who-sleep-are-notified")]),
+    fault(
+        "condvar.wakes_one",
+        "who notifies all wakes one",
+        &[History("all-who-sleep-are-notified")],
     ),
     fault(
         "consumer.lock_unasked",
@@ -339,6 +350,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[
             Unit("lock::tests::leaks::the_same_thread_by_another_node_is_a_deadlock"),
             History("one-thread-two-nodes"),
+            History("permits-of-one-thread-by-two-nodes"),
         ],
     ),
     fault(
@@ -583,7 +595,21 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "objects of a segment may overlap",
         &[Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap")],
     ),
-    fault("semaphore.permit_lost", "a dead holder's permit does not come back", &[Sweep("permit")]),
+    fault(
+        "semaphore.death_untold",
+        "who takes a dead holder's permit is not told",
+        &[History("permits-come-back")],
+    ),
+    fault(
+        "semaphore.no_bell",
+        "who gives a permit back wakes nobody",
+        &[History("permits-come-back")],
+    ),
+    fault(
+        "semaphore.permit_lost",
+        "a dead holder's permit does not come back",
+        &[Sweep("permit"), History("permits-come-back")],
+    ),
     fault("send.commit_first", "a record is committed before its payload", &[Sweep("send")]),
     fault(
         "send.no_wake",
@@ -639,7 +665,10 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     fault(
         "set.full_unchecked",
         "a full set takes one more",
-        &[Unit("lock::tests::a_set_holds_what_fits_and_says_when_it_is_full")],
+        &[
+            Unit("lock::tests::a_set_holds_what_fits_and_says_when_it_is_full"),
+            History("set-keeps-what-the-dead-inserted"),
+        ],
     ),
     fault(
         "sigbus.not_renewed",
@@ -704,6 +733,11 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
             Unit("wait::tests::whoever_is_woken_by_a_token_wakes_the_other_sleepers"),
             History("all-sleepers-are-told"),
         ],
+    ),
+    fault(
+        "wait_set.names_one",
+        "a wait set names one of its members that are ready",
+        &[History("wait-set-names-all-that-is-ready")],
     ),
     fault(
         "waitset.any_doorbell",

@@ -13,7 +13,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "pi.death_untold",
         "the thread that inherits a PiMutex does not learn of the death",
-        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
+        &[
+            Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held"),
+            History("priority-inheriting-lock-of-the-dead"),
+        ],
     ),
     fault(
         "pi.never_buried",
@@ -23,9 +26,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "pi.leak_inherited",
         "a leaked guard's lock with priority inheritance is inherited",
-        &[Unit(
-            "lock::tests::leaks::a_leaked_guard_of_a_pi_mutex_is_inherited_after_its_process_only",
-        )],
+        &[
+            Unit(
+                "lock::tests::leaks::\
+                 a_leaked_guard_of_a_pi_mutex_is_inherited_after_its_process_only",
+            ),
+            History("priority-inheriting-lock-of-the-dead"),
+        ],
     ),
     fault(
         "pi.leak_told_at_exit",
