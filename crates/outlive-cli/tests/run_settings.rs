@@ -276,7 +276,7 @@ fn another_user_gets_an_environment_of_its_own() {
     );
     let mut command = robot.home.outlive(&format!("run {}", robot.file.display()));
     command.env("SECRET", "of root").env("WANTED", "yes").env("HOME", "/root");
-    let path = std::env::var("PATH").unwrap() + ":/root/bin";
+    let path = std::env::var("PATH").unwrap() + ":/of/this/user";
     command.env("PATH", &path);
     let _running = robot.home.start_command(command);
     let has = |name: &str, line: &str| {

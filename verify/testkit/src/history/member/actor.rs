@@ -138,7 +138,7 @@ impl Actor {
             Verb::Sleep => {
                 let guard = step.arg("guard");
                 let Some(Own::Guard(held)) = self.own.remove(&guard) else {
-                    panic!("handle {guard} is no guard")
+                    panic!("handle {guard} is not a guard")
                 };
                 if let Some(held) = locks::sleep(&self.shared, held, step, reply)? {
                     self.own.insert(guard, Own::Guard(held));

@@ -156,7 +156,7 @@ pub(super) fn sleep(
     let on = step.arg("on");
     let condvar = match shared.things.lock().unwrap().get(&on) {
         Some(Thing::Condvar(condvar)) => condvar.clone(),
-        _ => panic!("handle {on} is no condition variable"),
+        _ => panic!("handle {on} is not a condition variable"),
     };
     let Guard(Held::Mutex(held), lock) = guard else { panic!("a mutex in good order") };
     let mut notified = false;
@@ -187,7 +187,7 @@ pub(super) fn notify(shared: &Shared, step: &Step) {
     match shared.things.lock().unwrap().get(&on) {
         Some(Thing::Condvar(it)) if step.arg("all") == 1 => it.notify_all(),
         Some(Thing::Condvar(it)) => it.notify_one(),
-        _ => panic!("handle {on} is no condition variable"),
+        _ => panic!("handle {on} is not a condition variable"),
     }
 }
 
