@@ -19,6 +19,8 @@ use crate::spawn::{spawn_program, spawn_self};
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
+/// So long an answer is awaited that may explain another one.
+const LATE: Duration = Duration::from_secs(1);
 /// For hundreds of ends.
 const CROWD: Duration = Duration::from_secs(30);
 /// More messages than a history has.
@@ -167,7 +169,11 @@ impl Director {
             let next = ready.iter().find(|s| !answered.contains(&(s.member, s.thread))).cloned();
             match (next, unfit.take()) {
                 (None, None) => return Ok(()),
-                (None, Some(failure)) => return Err(failure),
+                // One that need not end yet may have, and its answer be on the way.
+                (None, Some(failure)) => match self.said.recv_timeout(LATE) {
+                    Ok(said) => self.early.push_back(said),
+                    Err(_) => return Err(failure),
+                },
                 (Some(step), failure) => match self.said.recv_timeout(self.hang) {
                     Ok(said) => self.early.push_back(said),
                     Err(_) => {

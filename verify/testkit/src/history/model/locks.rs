@@ -291,8 +291,9 @@ impl Model {
         if rw && self.writers_wait(step).next().is_some() {
             taking.push(Taking::Waits);
         }
-        // For a second: the process may be ending.
-        if taking.contains(&Taking::Unrecoverable) && !step.is_long() {
+        // For a second: the process may be ending. Or one that woke late has it.
+        let doubtful = taking.contains(&Taking::Unrecoverable) || self.is_beside_late(step);
+        if doubtful && !step.is_long() {
             taking.push(Taking::Waits);
         }
         let got = match reply.outcome.as_str() {

@@ -91,7 +91,7 @@ impl Model {
             "ok" => {}
             "Deadlock" if self.has_all(step) => return Ok(()),
             "Deadlock" => return Err(format!("a deadlock, but the permits are {places:?}")),
-            "WouldBlock" | "Timeout" if self.has_permit(step) => {
+            "WouldBlock" | "Timeout" if self.has_permit(step) && !self.is_beside_late(step) => {
                 return Err(format!("no permit comes ({}) of {places:?}", reply.outcome));
             }
             "WouldBlock" | "Timeout" => return Ok(()),

@@ -81,6 +81,14 @@ impl Model {
         self.may_oversleep.extend(late);
     }
 
+    /// Whether somebody who need not have woken, but may have, waits for the same.
+    pub(super) fn is_beside_late(&self, step: &Step) -> bool {
+        let object = self.waits_to_take(step);
+        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        let late = waits.filter(|s| self.may_oversleep.contains(&(s.member, s.thread)));
+        late.into_iter().any(|s| self.waits_to_take(s) == object)
+    }
+
     /// The long waits that can end now.
     pub(in crate::history) fn ready(&self) -> Vec<Step> {
         let waits = self.members.values().filter(|m| m.alive && !m.stopped);
