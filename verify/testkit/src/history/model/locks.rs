@@ -28,6 +28,11 @@ struct File {
     readers: Vec<Reader>,
     /// Whoever waited for readers has died: that counts as inside, if it had come so far.
     unsure: bool,
+    /// One who woke late has died: it may have inherited the data of a dead holder before, and
+    /// have given the lock up.
+    perhaps_lost: bool,
+    /// Or have repaired the data.
+    perhaps_healed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,6 +190,9 @@ impl Model {
         if file.unsure {
             all.push(Taking::OwnerDied);
         }
+        if file.perhaps_lost {
+            all.push(Taking::Unrecoverable);
+        }
         if self.circled.contains(&who) || !self.circle(step).is_empty() {
             all.push(Taking::Deadlock);
         }
@@ -334,10 +342,17 @@ impl Model {
         match got {
             Taking::Clean => file.unsure = false,
             Taking::OwnerDied if file.unsure => (file.state, file.unsure) = (State::Broken, false),
+            Taking::Unrecoverable if file.perhaps_lost => file.state = State::Lost,
             _ => {}
         }
-        if !reply.is_ok() {
+        let heals = file.perhaps_healed;
+        if reply.is_ok() {
+            (file.perhaps_lost, file.perhaps_healed) = (false, false);
+        } else {
             return Ok(false);
+        }
+        if heals && reply.data == [file.data[0]; 4] {
+            file.data = [file.data[0]; 4];
         }
         if reply.data != file.data {
             return Err(format!("under the lock is {:?}, it must be {:?}", reply.data, file.data));
@@ -476,7 +491,11 @@ impl Model {
     pub(super) fn owners_died(&mut self, dead: usize) {
         let waits = self.members.get(&dead).map(|m| m.threads.values().flatten());
         let waits = waits.into_iter().flatten().filter(|step| step.verb == Verb::Lock);
-        let waited: Vec<_> = waits.filter_map(|step| self.place_of(step.arg("on"))).collect();
+        let late = |step: &Step| self.may_oversleep.contains(&(step.member, step.thread));
+        let waited = waits.filter_map(|step| {
+            Some((self.place_of(step.arg("on"))?, late(step).then(|| step.arg("heal"))))
+        });
+        let waited: Vec<_> = waited.collect();
         for file in self.files() {
             let theirs = match file.state {
                 State::Held { by, .. } => by.0 == dead,
@@ -488,10 +507,17 @@ impl Model {
             }
             file.readers.retain(|r| r.by.0 != dead);
         }
-        for ((rw, number), file) in waited {
-            let file = self.locks.get_mut(&(rw, number)).and_then(|l| l.files.get_mut(&file));
-            if let Some(file) = file.filter(|f| rw == RWLOCK && f.state == State::Free) {
-                file.unsure = true;
+        for (((kind, number), file), late) in waited {
+            let file = self.locks.get_mut(&(kind, number)).and_then(|l| l.files.get_mut(&file));
+            match file {
+                Some(file) if file.state == State::Free => {
+                    file.unsure |= kind == RWLOCK || late.is_some();
+                }
+                Some(file) if file.state == State::Broken => {
+                    file.perhaps_lost |= late == Some(0);
+                    file.perhaps_healed |= late == Some(1);
+                }
+                _ => {}
             }
         }
         // Who was told, or looked, may have had the mutex.
