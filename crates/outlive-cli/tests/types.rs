@@ -66,6 +66,7 @@ fn is_golden(given: &[&str], options: &str, golden: &str) {
 fn sources_are_those_that_programs_of_all_languages_use() {
     is_golden(&["arm_msgs", "geo_msgs"], "", "golden");
     is_golden(&["plan_msgs"], "--msgpack", "golden_msgpack");
+    is_golden(&["plan_msgs", "route_msgs"], "--cdr --language rust", "golden_cdr");
 }
 
 /// A label, files, options, and what is said.
@@ -76,6 +77,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
     let (gripper, list) = ("string name \"gripper_left\"\n", "int32[] a [1, 2, 3, 4]\n");
     let items = "bool b\nstring[2] names [\"a\", \"ellipse\"]\n";
     let many: String = (0..65).map(|i| format!("bool b{i}\n")).collect();
+    let long: String = (0..5000).map(|i| format!("float64 field_{i}\n")).collect();
     let cases: &[Wrong<'_>] = &[
         ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is not a field"),
         ("twice", &[("a/msg/A.msg", "bool a\nint8 a\n")], "", "A.msg:2: the name a is taken"),
@@ -107,7 +109,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
             "",
             "A.msg:1: header: frame_id of std_msgs/msg/Header (string) has no bound",
         ),
-        ("remedy", &[("a/msg/A.msg", "string s\n")], "", "use --text-max, --list-max or --msgpack"),
+        ("remedy", &[("a/msg/A.msg", "string s\n")], "", "--list-max, --msgpack or --cdr"),
         ("huge", &[("a/msg/A.msg", "float64[200000000] s\n")], "", "A.msg:1: s makes the message"),
         (
             "huger",
@@ -181,6 +183,9 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
         ("root", &[("mod/msg/A.msg", "bool a\n")], "", "the name mod is taken in Rust"),
         ("many", &[("a/msg/A.msg", &many)], "--msgpack", "A.msg:1: C++ describes at most 64"),
         ("c", &[("a/msg/A.msg", "bool a\n")], "--msgpack --language c", "C has no MessagePack"),
+        ("cdr", &[("a/msg/A.msg", "bool a\n")], "--cdr --language rust,c", "C has no CDR: leave"),
+        ("shared", &[("outlive_cdr/msg/A.msg", "bool a\n")], "--cdr", "outlive_cdr is taken"),
+        ("long", &[("a/msg/A.msg", &long)], "--cdr", "A.msg:1: "),
     ];
     let home = Home::new("types-bad");
     for (label, given, options, why) in cases {

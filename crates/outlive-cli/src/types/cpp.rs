@@ -3,7 +3,7 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
-use super::model::{Field, Kind, Library, Member, Message};
+use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted as plainly_quoted};
 
 /// Headers of the standard library, and what each is for.
@@ -24,7 +24,13 @@ const EMPTY_MAP: &str = "    \
 ";
 
 /// The header of one package.
-pub(super) fn package(library: &Library, package: &str, needs: &[String], msgpack: bool) -> String {
+pub(super) fn package(
+    library: &Library,
+    package: &str,
+    needs: &[String],
+    carried: Carried,
+) -> String {
+    let msgpack = carried == Carried::MsgPack;
     let messages = library.messages.iter().filter(|m| m.package == package);
     let body: String = messages.map(|message| Cpp { library, message }.text(msgpack)).collect();
     let mut out = format!("// Messages of {package}, made by `outlive types import`.\n");

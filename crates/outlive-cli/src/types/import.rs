@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use outlive_record::ros2::InterfaceFile;
 
-use super::model::{self, Form, Library};
+use super::model::{self, Carried, Form, Library};
 use super::names::Language;
-use super::{FormArgs, c, cpp, python, rust};
+use super::{FormArgs, c, cdr, cpp, python, rust};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::output::count;
 
@@ -20,14 +20,16 @@ Examples:
   outlive types import my_msgs -o messages                       Rust, C++, C and Python
   outlive types import my_msgs/msg/Pose.msg -o src/messages --language rust
   outlive types import my_msgs -o messages --text-max 32 --list-max 100
-  outlive types import my_msgs -o messages --msgpack";
+  outlive types import my_msgs -o messages --msgpack
+  outlive types import my_msgs -o messages --cdr --language rust";
 
 /// How lines begin that declare a type; its name is the first text in them.
-const DECLARES: [&str; 7] = [
+const DECLARES: [&str; 8] = [
     "#[outlive::message(",
     "pub const TYPE_NAME:",
     "OUTLIVE_MESSAGE(",
     "OUTLIVE_MSGPACK(",
+    "OUTLIVE_CDR(",
     "return outlive_type_fixed(",
     "type_name =",
     "__outlive_type__:",
@@ -46,7 +48,10 @@ const CPP_PACKED_FIELDS_MAX: usize = 64;
 /// all languages. Nothing is written if anything is wrong.
 ///
 /// Messages get a fixed layout; a bounded list becomes an array and a count. Text and lists without
-/// a bound need --text-max, --list-max or --msgpack.
+/// a bound need --text-max, --list-max, --msgpack or --cdr.
+///
+/// With --cdr, messages travel as in ROS 2. Their definition is in the topic: the bridge to ROS 2,
+/// echo, record and convert understand them.
 ///
 /// Give all packages of a program in one call: a second one for the same directory would take away
 /// what only the first had, and is refused.
@@ -67,6 +72,9 @@ pub(crate) struct ImportArgs {
     /// Make all messages MessagePack, without bounds; not in C.
     #[arg(long, conflicts_with_all = ["text_max", "list_max"])]
     msgpack: bool,
+    /// Make all messages ROS 2 CDR, within the bounds of their files; only in Rust.
+    #[arg(long, conflicts_with_all = ["text_max", "list_max", "msgpack"])]
+    cdr: bool,
     /// Package of the files [default: name in package.xml, else that of the directory].
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
@@ -76,8 +84,12 @@ pub(crate) struct ImportArgs {
 }
 
 pub(super) fn run(args: &ImportArgs) -> Outcome {
-    let languages = languages(args)?;
-    let form = args.form.form(args.msgpack);
+    let form = args.form.form(match (args.msgpack, args.cdr) {
+        (true, _) => Carried::MsgPack,
+        (_, true) => Carried::Cdr,
+        _ => Carried::Fixed,
+    });
+    let languages = languages(&args.language, form.carried)?;
     let sources = InterfaceFile::find(&args.paths, args.package.as_deref())?;
     let library = model::load(&sources, form)?;
     check_names(&library, form, &languages)?;
@@ -92,22 +104,25 @@ pub(super) fn run(args: &ImportArgs) -> Outcome {
     Ok(Code::Done)
 }
 
-fn languages(args: &ImportArgs) -> Result<Vec<Language>, Failure> {
-    let mut languages = args.language.clone();
-    if args.msgpack && languages.contains(&Language::C) {
-        let why = "C has no MessagePack: leave --msgpack or C out";
+fn languages(given: &[Language], carried: Carried) -> Result<Vec<Language>, Failure> {
+    let lacks = |language: &Language| match (carried, language) {
+        (Carried::MsgPack, Language::C) => Some(("MessagePack", "--msgpack")),
+        (Carried::Cdr, Language::C | Language::Cpp | Language::Python) => Some(("CDR", "--cdr")),
+        _ => None,
+    };
+    if let Some((language, (what, option))) = given.iter().find_map(|l| Some((l, lacks(l)?))) {
+        let language = language.title();
+        let why = format!("{language} has no {what}: leave {option} or {language} out");
         return Err(Failure::new(Code::Usage, why));
     }
-    if languages.is_empty() {
-        languages = Language::ALL.to_vec();
-        languages.retain(|language| !args.msgpack || *language != Language::C);
-    }
-    Ok(languages)
+    let all = if given.is_empty() { &Language::ALL } else { given };
+    Ok(all.iter().copied().filter(|language| lacks(language).is_none()).collect())
 }
 
 /// Every name must be one in every language that is written.
 fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<(), Failure> {
     let mut faults = Vec::new();
+    let is_fixed = form.carried == Carried::Fixed;
     let mut check = |at: String, name: &str, refuses: &dyn Fn(Language) -> bool| {
         let Some(language) = languages.iter().find(|language| refuses(**language)) else { return };
         let others = languages.iter().filter(|l| !refuses(**l)).map(|l| l.option());
@@ -121,14 +136,14 @@ fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<
             let name = name.to_owned();
             move |language: Language| language.refuses(&name)
         };
-        let own = ["std", "outlive"].contains(&message.package.as_str());
+        let own = ["std", "outlive", cdr::SHARED].contains(&message.package.as_str());
         let package = &message.package;
         check(message.at(1), package, &|l| own || l.refuses_package(package));
         check(message.at(1), &message.ident, &plain(&message.ident));
         for field in &message.fields {
             // Fields of a dtype are text.
             let refuses = |language| match language {
-                Language::Python if !form.msgpack => false,
+                Language::Python if is_fixed => false,
                 Language::Cpp if field.name == message.ident => true,
                 language => language.refuses(&field.name),
             };
@@ -146,7 +161,11 @@ fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<
     if languages.contains(&Language::C) {
         faults.extend(macros_taken_twice(library));
     }
-    let most = if form.msgpack { CPP_PACKED_FIELDS_MAX } else { CPP_FIELDS_MAX };
+    let most = match form.carried {
+        Carried::Fixed => CPP_FIELDS_MAX,
+        Carried::MsgPack => CPP_PACKED_FIELDS_MAX,
+        Carried::Cdr => usize::MAX,
+    };
     for message in library.messages.iter().filter(|_| languages.contains(&Language::Cpp)) {
         if message.members.len().max(message.fields.len()) > most {
             let why = format!("C++ describes at most {most} fields");
@@ -191,20 +210,20 @@ fn files(
     form: Form,
     languages: &[Language],
 ) -> Result<Vec<(String, String)>, Failure> {
-    let (packages, msgpack) = (library.packages()?, form.msgpack);
+    let (packages, carried) = (library.packages()?, form.carried);
     let mut files = Vec::new();
     for (package, needs) in &packages {
         for language in languages {
             files.push(match language {
                 Language::Rust => {
-                    (format!("{package}.rs"), rust::package(library, package, msgpack))
+                    (format!("{package}.rs"), rust::package(library, package, carried))
                 }
                 Language::Cpp => {
-                    (format!("{package}.hpp"), cpp::package(library, package, needs, msgpack))
+                    (format!("{package}.hpp"), cpp::package(library, package, needs, carried))
                 }
                 Language::C => (format!("{package}.h"), c::package(library, package, needs)),
                 Language::Python => {
-                    (format!("{package}.py"), python::package(library, package, needs, msgpack))
+                    (format!("{package}.py"), python::package(library, package, needs, carried))
                 }
             });
         }
@@ -212,7 +231,10 @@ fn files(
     if languages.contains(&Language::Rust) {
         let mut names: Vec<&str> = packages.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
-        files.push(("mod.rs".into(), rust::root(names.into_iter())));
+        files.push(("mod.rs".into(), rust::root(names.into_iter(), carried)));
+        if carried == Carried::Cdr {
+            files.push((format!("{}.rs", cdr::SHARED), cdr::RUST_SHARED.into()));
+        }
     }
     if languages.contains(&Language::Python) {
         files.push(("__init__.py".into(), python::root()));

@@ -5,10 +5,12 @@
 //! | `model` | messages with all that they consist of; fixed layouts |
 //! | `names` | languages, and names that they refuse |
 //! | `rust`, `cpp`, `c`, `python` | source code |
+//! | `cdr` | what that has of CDR |
 //! | `import` | writes it: all files or none |
 //! | `show` | a type's fields; what differs between two |
 
 mod c;
+mod cdr;
 mod cpp;
 mod import;
 mod model;
@@ -20,7 +22,7 @@ mod show;
 use clap::{Args, Subcommand};
 
 use crate::exit::Outcome;
-use model::Form;
+use model::{Carried, Form};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TypesCommand {
@@ -41,9 +43,9 @@ struct FormArgs {
 }
 
 impl FormArgs {
-    fn form(&self, msgpack: bool) -> Form {
+    fn form(&self, carried: Carried) -> Form {
         let size = |n: Option<u32>| n.map(|n| n as usize);
-        Form { msgpack, text_max: size(self.text_max), list_max: size(self.list_max) }
+        Form { carried, text_max: size(self.text_max), list_max: size(self.list_max) }
     }
 }
 

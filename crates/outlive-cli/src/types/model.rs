@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use outlive::TypeDescription;
 use outlive::describe::{DESCRIPTION_BYTES_MAX, Scalar};
-use outlive_record::ros2::{Interface, InterfaceFile, Item, Literal, Many, Sort, embedded_text};
+use outlive_record::ros2::{
+    Definitions, Interface, InterfaceFile, Item, Literal, Many, Sort, embedded_text,
+};
 
 use crate::exit::{Code, Failure};
 
@@ -17,11 +19,20 @@ const FAULTS_MAX: usize = 20;
 /// The one field of a message without fields, as ROS 2 names it.
 const NO_FIELDS: &str = "structure_needs_at_least_one_member";
 
+/// What messages are in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Carried {
+    #[default]
+    Fixed,
+    MsgPack,
+    /// As ROS 2 has them.
+    Cdr,
+}
+
 /// How messages with text and lists of any length are carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Form {
-    /// Everything as MessagePack.
-    pub(super) msgpack: bool,
+    pub(super) carried: Carried,
     /// Bytes of text without a bound.
     pub(super) text_max: Option<usize>,
     /// Elements of a list without a bound.
@@ -39,9 +50,11 @@ pub(super) struct Message {
     pub(super) doc: Vec<String>,
     pub(super) constants: Vec<Item>,
     pub(super) fields: Vec<Field>,
-    /// Fields, counts and reserved bytes in memory; empty of MessagePack.
+    /// Fields, counts and reserved bytes in memory; empty without a fixed layout.
     pub(super) members: Vec<Member>,
     pub(super) description: TypeDescription,
+    /// Its definition and those of its parts, as in a bag; only of CDR.
+    pub(super) definition: String,
     /// Its file, if it is not one that the program knows.
     pub(super) file: Option<String>,
 }
@@ -153,7 +166,30 @@ pub(super) fn load(sources: &[InterfaceFile], form: Form) -> Result<Library, Fai
     for full in wanted {
         loader.resolve(&full, &mut Vec::new());
     }
-    loader.finish()
+    let mut library = loader.finish()?;
+    if form.carried == Carried::Cdr {
+        define(&mut library, sources)?;
+    }
+    Ok(library)
+}
+
+/// Gives each message the schema that a topic of it has.
+fn define(library: &mut Library, sources: &[InterfaceFile]) -> Result<(), Failure> {
+    let mut all = Definitions::default();
+    for source in sources {
+        all.insert(&source.full_name(), &String::from_utf8_lossy(&source.read()?));
+    }
+    for message in &mut library.messages {
+        let wrong = |why: String| Failure::new(Code::Usage, format!("{}: {why}", message.at(1)));
+        let of = all.payload_type(&message.full).map_err(wrong)?;
+        let of = of.ok_or_else(|| wrong("nobody defines it".into()))?;
+        message.definition = String::from_utf8_lossy(of.schema()).into_owned();
+        if message.definition.is_empty() {
+            // An empty schema says nothing.
+            message.definition = format!("uint8 {NO_FIELDS}\n");
+        }
+    }
+    Ok(())
 }
 
 /// The message `full`, like `geometry_msgs/msg/Point`, as the program knows it.
@@ -283,9 +319,11 @@ impl Loader {
             fields: Vec::new(),
             members: Vec::new(),
             description: TypeDescription::struct_of(0, 1),
+            definition: String::new(),
             file: known.file.clone(),
         };
         let items = known.interface.fields.clone();
+        let is_fixed = self.form.carried == Carried::Fixed;
         let before = self.faults.len();
         let mut whole = true;
         above.push(full.into());
@@ -298,11 +336,11 @@ impl Loader {
             }
         }
         above.pop();
-        if message.fields.is_empty() && !self.form.msgpack {
+        if message.fields.is_empty() && self.form.carried != Carried::MsgPack {
             message.fields.push(no_field());
         }
         whole &= self.faults.len() == before;
-        if whole && !self.form.msgpack {
+        if whole && is_fixed {
             match self.lay_out(&message) {
                 Ok((members, description)) => {
                     (message.members, message.description) = (members, description);
@@ -364,7 +402,8 @@ impl Loader {
             (Many::Any, Some(most)) => Many::AtMost(most),
             (many, _) => many,
         };
-        if !self.form.msgpack && (many == Many::Any || kind == Kind::Text(None)) {
+        let is_fixed = self.form.carried == Carried::Fixed;
+        if is_fixed && (many == Many::Any || kind == Kind::Text(None)) {
             self.unbounded = true;
             let place = self.place_of_use(of, &name, above);
             return match place {
@@ -376,7 +415,7 @@ impl Loader {
                 None => Err(format!("{name} ({ty}) has no bound")),
             };
         }
-        if !self.form.msgpack {
+        if is_fixed {
             fits(&name, default.as_ref(), kind, many)?;
         }
         Ok(Some(Field { name, doc, kind, many, default, line }))
@@ -464,7 +503,7 @@ impl Loader {
         if self.unbounded {
             self.faults.push(
                 "a fixed layout needs bounds: write them into the file (string<=32, \
-                 float32[<=64]), or use --text-max, --list-max or --msgpack"
+                 float32[<=64]), or use --text-max, --list-max, --msgpack or --cdr"
                     .into(),
             );
         }
@@ -588,7 +627,7 @@ mod tests {
 
     #[test]
     fn every_message_of_ros_is_laid_out_with_bounds_and_refused_or_fixed_without() {
-        let bounds = Form { msgpack: false, text_max: Some(8), list_max: Some(3) };
+        let bounds = Form { carried: Carried::Fixed, text_max: Some(8), list_max: Some(3) };
         let (mut fixed, mut refused) = (0, 0);
         for name in embedded() {
             let library = load_known(name, bounds).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -607,8 +646,10 @@ mod tests {
                     refused += 1;
                 }
             }
-            let packed = load_known(name, Form { msgpack: true, ..Form::default() });
-            assert!(packed.is_ok(), "{name}");
+            for carried in [Carried::MsgPack, Carried::Cdr] {
+                let made = load_known(name, Form { carried, ..Form::default() });
+                assert!(made.is_ok(), "{name} {carried:?}");
+            }
         }
         assert!(fixed > 30 && refused > 30, "{fixed} {refused}");
     }

@@ -3,11 +3,17 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
-use super::model::{Field, Kind, Library, Member, Message};
+use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted};
 
 /// The module of one package.
-pub(super) fn package(library: &Library, package: &str, needs: &[String], msgpack: bool) -> String {
+pub(super) fn package(
+    library: &Library,
+    package: &str,
+    needs: &[String],
+    carried: Carried,
+) -> String {
+    let msgpack = carried == Carried::MsgPack;
     let mut out =
         format!("\"\"\"Messages of {package}, made by ``outlive types import``.\"\"\"\n\n");
     out += match msgpack {

@@ -3,25 +3,33 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
-use super::model::{Field, Kind, Library, Member, Message};
+use super::cdr;
+use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted, rust};
 
 /// Longest array of which serde knows.
-const SERDE_MAX: usize = 32;
+pub(super) const SERDE_MAX: usize = 32;
 
 /// The module of one package.
-pub(super) fn package(library: &Library, package: &str, msgpack: bool) -> String {
+pub(super) fn package(library: &Library, package: &str, carried: Carried) -> String {
     let mut out = format!("//! Messages of `{package}`, made by `outlive types import`.\n");
     for message in library.messages.iter().filter(|m| m.package == package) {
         let one = Rust { library, message };
-        out += &if msgpack { one.packed() } else { one.fixed() };
+        out += &match carried {
+            Carried::Fixed => one.fixed(),
+            Carried::MsgPack => one.open(false),
+            Carried::Cdr => one.open(true) + &cdr::rust(message),
+        };
     }
     out
 }
 
 /// The module that has those of all packages.
-pub(super) fn root<'a>(packages: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn root<'a>(packages: impl Iterator<Item = &'a str>, carried: Carried) -> String {
     let mut out = String::from("//! Messages made by `outlive types import`.\n");
+    if carried == Carried::Cdr {
+        out += &format!("\n#[allow(dead_code)]\nmod {};\n", cdr::SHARED);
+    }
     for package in packages {
         out += "\n#[allow(dead_code, missing_docs, unreachable_pub)]\n";
         out += "#[allow(non_snake_case, non_upper_case_globals)]\n";
@@ -173,14 +181,15 @@ impl Rust<'_> {
         format!("\nimpl {of} for {} {{\n    fn default() -> Self {{\n", self.message.ident)
     }
 
-    fn packed(&self) -> String {
+    /// With text and lists of any length: for serde, as MessagePack or CDR.
+    fn open(&self, is_cdr: bool) -> String {
         let Message { full, ident, doc, fields, .. } = self.message;
         let is_plain = fields.iter().all(|f| f.default.is_none() && self.long(f).is_none());
         let default = if is_plain { "Default, " } else { "" };
         let mut out = format!("\n{}", docs("", doc));
         let serde = "serde::Serialize, serde::Deserialize";
-        out +=
-            &format!("#[derive(Clone, Debug, {default}PartialEq, {serde})]\n#[serde(default)]\n");
+        out += &format!("#[derive(Clone, Debug, {default}PartialEq, {serde})]\n");
+        out += if is_cdr { "" } else { "#[serde(default)]\n" };
         out += &format!("pub struct {ident} {{{}", if fields.is_empty() { "" } else { "\n" });
         for field in fields {
             let mut doc = field.doc.clone();
@@ -193,10 +202,18 @@ impl Rust<'_> {
                 doc.push(format!("At most {most} bytes."));
             }
             out += &docs("    ", &doc);
-            if field.many != Many::One && field.kind == Kind::Scalar(Scalar::U8) {
+            let is_array = matches!(field.many, Many::Fixed(_));
+            if let (true, Some(len)) = (is_cdr, self.long(field)) {
+                let shared = format!("super::{}::Array::<{len}>", cdr::SHARED);
+                out += &format!("    #[serde(with = \"{shared}\")]\n");
+            } else if field.many != Many::One
+                && field.kind == Kind::Scalar(Scalar::U8)
+                // CDR has no length before an array.
+                && !(is_cdr && is_array)
+            {
                 out += "    #[serde(with = \"serde_bytes\")]\n";
             }
-            out += &format!("    pub {}: {},\n", rust(&field.name), self.packed_type(field));
+            out += &format!("    pub {}: {},\n", rust(&field.name), self.open_type(field));
         }
         out += "}\n";
         let name = "    /// The name that all languages have for it.\n    \
@@ -208,7 +225,7 @@ impl Rust<'_> {
             out += &self.impl_default();
             out += "        Self {\n";
             for field in fields {
-                let made = self.packed_default(field);
+                let made = self.open_default(field);
                 out += &format!("            {}: {made},\n", rust(&field.name));
             }
             out += "        }\n    }\n}\n";
@@ -224,15 +241,15 @@ impl Rust<'_> {
         }
     }
 
-    fn packed_element(&self, field: &Field) -> String {
+    fn open_element(&self, field: &Field) -> String {
         match field.kind {
             Kind::Text(_) => self.std("String", "std::string::String"),
             _ => self.element(field),
         }
     }
 
-    fn packed_type(&self, field: &Field) -> String {
-        let element = self.packed_element(field);
+    fn open_type(&self, field: &Field) -> String {
+        let element = self.open_element(field);
         match field.many {
             Many::One => element,
             Many::Fixed(len) if len <= SERDE_MAX => format!("[{element}; {len}]"),
@@ -240,7 +257,7 @@ impl Rust<'_> {
         }
     }
 
-    fn packed_default(&self, field: &Field) -> String {
+    fn open_default(&self, field: &Field) -> String {
         let made = format!("{}::default()", self.std("Default", "std::default::Default"));
         let one = |v: &Literal| match v {
             Literal::Text(text) => format!("{}.into()", quoted(text)),

@@ -9,7 +9,7 @@ use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::{InterfaceFile, embedded_text};
 
 use super::FormArgs;
-use super::model::{self, Form, Library, Message, full_name};
+use super::model::{self, Carried, Form, Library, Message, full_name};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, plain};
 use crate::output::print;
 use crate::topic::foreign;
@@ -57,7 +57,7 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
         let shown = foreign::set_text(&set).map_err(|why| no_set(&args.of, &why));
         return print(&plain(&shown?));
     }
-    let Loaded { library, wanted, .. } = load(&args.of, args.form.form(false))?;
+    let Loaded { library, wanted, .. } = load(&args.of, args.form.form(Carried::Fixed))?;
     let text = wanted.iter().map(|index| {
         let Message { full, description, .. } = &library.messages[*index];
         let text = description.to_text();
@@ -88,7 +88,7 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
 }
 
 fn message_differences(args: &DiffArgs) -> Result<Vec<String>, Failure> {
-    let form = args.form.form(false);
+    let form = args.form.form(Carried::Fixed);
     let (first, second) = (load(&args.first, form)?, load(&args.second, form)?);
     let (a, b) = (&first.wanted, &second.wanted);
     let mut lines = Vec::new();

@@ -1,0 +1,92 @@
+//! What source code of messages has of CDR.
+
+use outlive_record::ros2::Many;
+
+use super::model::{Field, Kind, Message};
+use super::names::{quoted, rust as rust_name};
+use super::rust::SERDE_MAX;
+
+/// The module that all packages share; its code.
+pub(super) const SHARED: &str = "outlive_cdr";
+pub(super) const RUST_SHARED: &str = include_str!("cdr/outlive_cdr.rs");
+
+/// The lines of a definition as they are between the quotes of all languages.
+fn lines(definition: &str) -> impl Iterator<Item = String> {
+    definition.lines().map(|line| {
+        let line = quoted(line);
+        format!("{}\\n", &line[1..line.len() - 1])
+    })
+}
+
+/// How a message becomes bytes in Rust.
+pub(super) fn rust(message: &Message) -> String {
+    let Message { ident, definition, fields, .. } = message;
+    let definition: String = lines(definition).map(|l| format!("\\\n         {l}")).collect();
+    let shared = format!("super::{SHARED}");
+    let checks: String = fields.iter().map(rust_check).collect();
+    let mut out = format!(
+        "
+impl outlive::Codec for {ident} {{
+    type Value = Self;
+    const ENCODING: outlive::Encoding = outlive::Encoding::Cdr;
+
+    fn type_name() -> std::string::String {{
+        Self::TYPE_NAME.into()
+    }}
+
+    fn schema() -> std::vec::Vec<u8> {{
+        \"{definition}\"
+            .into()
+    }}
+
+    fn encode(value: &Self, to: &mut [u8]) -> {shared}::Result<usize> {{
+        {shared}::encode(value, to)
+    }}
+
+    fn decode(bytes: &[u8]) -> {shared}::Result<Self> {{
+        {shared}::decode(bytes)
+    }}
+}}
+"
+    );
+    out += &match checks.is_empty() {
+        true => format!("\nimpl {shared}::Check for {ident} {{}}\n"),
+        false => {
+            let sent = if checks.contains("sent)") { "sent" } else { "_sent" };
+            format!(
+                "
+impl {shared}::Check for {ident} {{
+    #[rustfmt::skip]
+    fn check(&self, {sent}: bool) -> {shared}::Checked {{
+        use {shared} as cdr;
+{checks}        std::result::Result::Ok(())
+    }}
+}}
+"
+            )
+        }
+    };
+    out
+}
+
+/// Statements that refuse what the definition of a field does not allow.
+fn rust_check(field: &Field) -> String {
+    let (name, at) = (&field.name, format!("self.{}", rust_name(&field.name)));
+    let mut out = match field.many {
+        Many::AtMost(most) => format!("        cdr::at_most({name:?}, {at}.len(), {most})?;\n"),
+        Many::Fixed(len) if len > SERDE_MAX => {
+            format!("        cdr::exactly({name:?}, {at}.len(), {len})?;\n")
+        }
+        _ => String::new(),
+    };
+    let s = if field.many == Many::One { "" } else { "s" };
+    match field.kind {
+        Kind::Scalar(_) => {}
+        Kind::Text(most) => {
+            let most = most.map_or("usize::MAX".into(), |most| most.to_string());
+            out += &format!("        cdr::text{s}({name:?}, &{at}, {most}, sent)?;\n");
+        }
+        Kind::Message(_) => out += &format!("        cdr::part{s}({name:?}, &{at}, sent)?;\n"),
+    }
+    out
+}
