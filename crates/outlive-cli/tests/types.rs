@@ -66,7 +66,7 @@ fn is_golden(given: &[&str], options: &str, golden: &str) {
 fn sources_are_those_that_programs_of_all_languages_use() {
     is_golden(&["arm_msgs", "geo_msgs"], "", "golden");
     is_golden(&["plan_msgs"], "--msgpack", "golden_msgpack");
-    is_golden(&["plan_msgs", "route_msgs"], "--cdr --language rust", "golden_cdr");
+    is_golden(&["plan_msgs", "route_msgs"], "--cdr --language rust,python", "golden_cdr");
 }
 
 /// A label, files, options, and what is said.
@@ -183,7 +183,12 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
         ("root", &[("mod/msg/A.msg", "bool a\n")], "", "the name mod is taken in Rust"),
         ("many", &[("a/msg/A.msg", &many)], "--msgpack", "A.msg:1: C++ describes at most 64"),
         ("c", &[("a/msg/A.msg", "bool a\n")], "--msgpack --language c", "C has no MessagePack"),
-        ("cdr", &[("a/msg/A.msg", "bool a\n")], "--cdr --language rust,c", "C has no CDR: leave"),
+        (
+            "cdr",
+            &[("a/msg/A.msg", "bool a\n")],
+            "--cdr --language rust,c",
+            "C has no CDR: leave --cdr",
+        ),
         ("shared", &[("outlive_cdr/msg/A.msg", "bool a\n")], "--cdr", "outlive_cdr is taken"),
         ("long", &[("a/msg/A.msg", &long)], "--cdr", "A.msg:1: "),
     ];
@@ -232,7 +237,7 @@ fn a_second_import_into_a_directory_takes_no_types_away() {
         let root = if has_root { ", the module a" } else { "" };
         format!("out has std_msgs/msg/ColorRGBA{root}, which would be lost: give all packages in")
     };
-    for options in ["", "--msgpack", "--language rust", "--language cpp", "--language c"] {
+    for options in ["", "--msgpack", "--cdr", "--language rust", "--language cpp", "--language c"] {
         home.run(&format!("types import {a} -o {out} {options}")).expect(DONE);
         let before = files.names("out");
         let second = format!("types import {b} -o {out} {options} --overwrite");

@@ -87,3 +87,13 @@ def test_messagepack_of_every_language_is_read_in_every_language_that_has_it(voi
         assert sender.ask(number) == "ok", sender.name
         for viewer in viewers:
             assert viewer.says() == f"{number} dock 0.5 b 295", (sender.name, viewer.name)
+
+
+def test_cdr_of_every_language_is_read_in_every_language_that_has_it(voices):
+    languages = ["rust", "python"]
+    senders, viewers = voices("route", languages), voices("ride", languages)
+    for number, sender in enumerate(senders, 5):
+        assert sender.ask(number) == "ok", sender.name
+        said = {viewer.says() for viewer in viewers}
+        # The same bytes, whoever sends them; Rust's are compared with ours in types_cdr.rs.
+        assert said == {f"{number} dock ä yard {2016874 + 621 * number}"}, sender.name

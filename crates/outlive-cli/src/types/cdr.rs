@@ -1,5 +1,6 @@
 //! What source code of messages has of CDR.
 
+use outlive::describe::Scalar;
 use outlive_record::ros2::Many;
 
 use super::model::{Field, Kind, Message};
@@ -9,6 +10,7 @@ use super::rust::SERDE_MAX;
 /// The module that all packages share; its code.
 pub(super) const SHARED: &str = "outlive_cdr";
 pub(super) const RUST_SHARED: &str = include_str!("cdr/outlive_cdr.rs");
+pub(super) const PYTHON_SHARED: &str = include_str!("cdr/outlive_cdr.py");
 
 /// The lines of a definition as they are between the quotes of all languages.
 fn lines(definition: &str) -> impl Iterator<Item = String> {
@@ -89,4 +91,45 @@ fn rust_check(field: &Field) -> String {
         Kind::Message(_) => out += &format!("        cdr::part{s}({name:?}, &{at}, sent)?;\n"),
     }
     out
+}
+
+/// What a class of Python says about how it becomes bytes; `part` is the name of a message there.
+pub(super) fn python(message: &Message, part: impl Fn(usize) -> String) -> String {
+    let definition: String =
+        lines(&message.definition).map(|line| format!("        \"{line}\"\n")).collect();
+    let mut out = format!("    __outlive_schema__: ClassVar[str] = (\n{definition}    )\n");
+    out += "    __outlive_cdr__: ClassVar[dict] = {\n";
+    for field in &message.fields {
+        let of = |name: &str, values: &str| format!("{SHARED}.{name}({values})");
+        let element = match field.kind {
+            Kind::Scalar(scalar) => of("Number", &format!("\"{}\"", letter(scalar))),
+            Kind::Text(most) => of("Text", &most.map(|most| most.to_string()).unwrap_or_default()),
+            Kind::Message(index) => part(index),
+        };
+        let kind = match field.many {
+            Many::One => element,
+            Many::Fixed(len) => of("Array", &format!("{element}, {len}")),
+            Many::AtMost(most) => of("List", &format!("{element}, {most}")),
+            Many::Any => of("List", &element),
+        };
+        out += &format!("        \"{}\": {kind},\n", field.name);
+    }
+    out + "    }\n"
+}
+
+/// A number as `struct` of Python names it.
+fn letter(scalar: Scalar) -> char {
+    match scalar {
+        Scalar::I8 => 'b',
+        Scalar::I16 => 'h',
+        Scalar::U16 => 'H',
+        Scalar::I32 => 'i',
+        Scalar::U32 => 'I',
+        Scalar::I64 => 'q',
+        Scalar::U64 => 'Q',
+        Scalar::F32 => 'f',
+        Scalar::F64 => 'd',
+        Scalar::Bool => '?',
+        _ => 'B',
+    }
 }

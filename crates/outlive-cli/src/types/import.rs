@@ -21,7 +21,7 @@ Examples:
   outlive types import my_msgs/msg/Pose.msg -o src/messages --language rust
   outlive types import my_msgs -o messages --text-max 32 --list-max 100
   outlive types import my_msgs -o messages --msgpack
-  outlive types import my_msgs -o messages --cdr --language rust";
+  outlive types import my_msgs -o messages --cdr --language rust,python";
 
 /// How lines begin that declare a type; its name is the first text in them.
 const DECLARES: [&str; 8] = [
@@ -72,7 +72,8 @@ pub(crate) struct ImportArgs {
     /// Make all messages MessagePack, without bounds; not in C.
     #[arg(long, conflicts_with_all = ["text_max", "list_max"])]
     msgpack: bool,
-    /// Make all messages ROS 2 CDR, within the bounds of their files; only in Rust.
+    /// Make all messages ROS 2 CDR, within the bounds of their files; only in Rust and
+    /// Python.
     #[arg(long, conflicts_with_all = ["text_max", "list_max", "msgpack"])]
     cdr: bool,
     /// Package of the files [default: name in package.xml, else that of the directory].
@@ -107,7 +108,7 @@ pub(super) fn run(args: &ImportArgs) -> Outcome {
 fn languages(given: &[Language], carried: Carried) -> Result<Vec<Language>, Failure> {
     let lacks = |language: &Language| match (carried, language) {
         (Carried::MsgPack, Language::C) => Some(("MessagePack", "--msgpack")),
-        (Carried::Cdr, Language::C | Language::Cpp | Language::Python) => Some(("CDR", "--cdr")),
+        (Carried::Cdr, Language::C | Language::Cpp) => Some(("CDR", "--cdr")),
         _ => None,
     };
     if let Some((language, (what, option))) = given.iter().find_map(|l| Some((l, lacks(l)?))) {
@@ -238,6 +239,9 @@ fn files(
     }
     if languages.contains(&Language::Python) {
         files.push(("__init__.py".into(), python::root()));
+        if carried == Carried::Cdr {
+            files.push((format!("{}.py", cdr::SHARED), cdr::PYTHON_SHARED.into()));
+        }
     }
     Ok(files)
 }

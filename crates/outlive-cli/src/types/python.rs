@@ -3,6 +3,7 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
+use super::cdr;
 use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted};
 
@@ -13,23 +14,29 @@ pub(super) fn package(
     needs: &[String],
     carried: Carried,
 ) -> String {
-    let msgpack = carried == Carried::MsgPack;
     let mut out =
         format!("\"\"\"Messages of {package}, made by ``outlive types import``.\"\"\"\n\n");
-    out += match msgpack {
-        true => {
+    out += match carried {
+        Carried::Fixed => "import numpy as np\n\nfrom outlive import msg\n",
+        Carried::MsgPack | Carried::Cdr => {
             "from __future__ import annotations\n\nfrom dataclasses import dataclass, field\n\
              from typing import ClassVar\n"
         }
-        false => "import numpy as np\n\nfrom outlive import msg\n",
     };
-    let imports: String = needs.iter().map(|name| format!("from . import {name}\n")).collect();
+    let mut imports: String = needs.iter().map(|name| format!("from . import {name}\n")).collect();
+    if carried == Carried::Cdr {
+        imports += &format!("from . import {}\n", cdr::SHARED);
+    }
     if !imports.is_empty() {
         out += &format!("\n{imports}");
     }
     for message in library.messages.iter().filter(|m| m.package == package) {
         let one = Python { library, message };
-        out += &if msgpack { one.packed() } else { one.fixed() };
+        out += &match carried {
+            Carried::Fixed => one.fixed(),
+            Carried::MsgPack => one.open(false),
+            Carried::Cdr => one.open(true),
+        };
     }
     out
 }
@@ -132,10 +139,15 @@ impl Python<'_> {
         }
     }
 
-    fn packed(&self) -> String {
+    /// With text and lists of any length: a dataclass, as MessagePack or CDR.
+    fn open(&self, is_cdr: bool) -> String {
         let Message { full, ident, doc, constants, fields, .. } = self.message;
-        let mut out = format!("\n\n@dataclass\nclass {ident}:\n{}", docstring(doc));
+        let base = if is_cdr { format!("({}.Message)", cdr::SHARED) } else { String::new() };
+        let mut out = format!("\n\n@dataclass\nclass {ident}{base}:\n{}", docstring(doc));
         out += &format!("    __outlive_type__: ClassVar[str] = \"{full}\"\n");
+        if is_cdr {
+            out += &cdr::python(self.message, |index| self.path(index));
+        }
         for item in constants {
             let ty = item.of.scalar().map_or("str", of_python);
             out += &constant(item, &format!(": ClassVar[{ty}]"));
@@ -144,12 +156,12 @@ impl Python<'_> {
             out += "\n";
         }
         for field in fields {
-            out += &self.packed_field(field);
+            out += &self.open_field(field);
         }
         out
     }
 
-    fn packed_field(&self, field: &Field) -> String {
+    fn open_field(&self, field: &Field) -> String {
         let mut doc = field.doc.clone();
         match field.many {
             Many::AtMost(most) => doc.push(format!("At most {most} values.")),
@@ -178,19 +190,19 @@ impl Python<'_> {
             }
             _ => (format!("list[{element}]"), "field(default_factory=list)".into()),
         };
-        let packed_value = |v: &Literal| match v {
+        let open_value = |v: &Literal| match v {
             Literal::Text(text) => quoted(text),
             v => number(v),
         };
         let default = match &field.default {
             Some(Literal::List(values)) => {
-                let list = listed(&values.iter().map(packed_value).collect::<Vec<_>>());
+                let list = listed(&values.iter().map(open_value).collect::<Vec<_>>());
                 match is_bytes {
                     true => format!("bytes({list})"),
                     false => format!("field(default_factory=lambda: {list})"),
                 }
             }
-            Some(v) => packed_value(v),
+            Some(v) => open_value(v),
             None => zero,
         };
         format!("{}    {}: {of} = {default}\n", comments("    ", &doc), field.name)

@@ -5,6 +5,7 @@ import sys
 import outlive
 from golden import arm_msgs, geo_msgs
 from golden.arm_msgs import Arm, Numbers
+from golden_cdr import plan_msgs, route_msgs
 from golden_msgpack.plan_msgs import Goal, Plan
 
 TYPES = [
@@ -26,6 +27,14 @@ def arm(number):
     made["joints"][1]["brakes"][2] = True
     made["reach"]["corners"][0] = (1.0, -2.0, number)
     made["reach"]["corners_count"] = 1
+    return made
+
+
+def route(number):
+    made = route_msgs.Route(last=number, words=["x", ""], shorts=[-1], numbers=[1.5], data=bytes([1, 2]))
+    made.plan.goals = [plan_msgs.Goal("dock")]
+    made.legs = [route_msgs.Leg(), route_msgs.Leg(1, 2.5, ["halt", "ä"])]
+    made.flags, made.nothings = [True, False, True], [plan_msgs.Nothing()]
     return made
 
 
@@ -61,6 +70,22 @@ def main(role):
             goal = plan.goals[0]
             total = len(goal.covariance) + plan.digest[2] + len(plan.key)
             say(plan.number, goal.name, f"{goal.at[0]:g}", plan.tags[1], total)
+        return
+    if role == "route":
+        publisher = outlive.Publisher(node, "/t/route", route_msgs.Route)
+        say("ready")
+        for line in sys.stdin:
+            publisher.publish(route(int(line)))
+            say("ok")
+        return
+    if role == "ride":
+        subscriber = outlive.Subscriber(node, "/t/route", route_msgs.Route)
+        say("ready")
+        for sample in subscriber:
+            value = sample.value
+            data = route_msgs.Route.__outlive_encoded__().encode(value)
+            total = sum(i * byte for i, byte in enumerate(data, 1))
+            say(value.last, value.plan.goals[0].name, value.legs[1].signs[1], value.label, total)
         return
     subscriber = outlive.Subscriber(node, "/t/arm", Arm)
     say("ready")

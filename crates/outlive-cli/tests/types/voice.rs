@@ -3,17 +3,20 @@
 use std::io::{BufRead, stdin};
 
 use outlive::zerocopy::IntoBytes;
-use outlive::{Message, Node};
+use outlive::{Encoded, Message, Node};
 
 #[path = "golden/mod.rs"]
 mod messages;
 #[path = "golden_msgpack/mod.rs"]
 mod plans;
+#[path = "golden_cdr/mod.rs"]
+mod routes;
 
 use messages::arm_msgs::{Arm, Battery, Defaults, Grid, Imu, Joint, Numbers, ReachRequest, Scan};
 use messages::arm_msgs::{FollowGoal, Text, Wheels};
 use messages::geo_msgs::{Flag, Nothing, Point};
 use plans::plan_msgs::{Goal, Plan};
+use routes::route_msgs::{Leg, Route};
 
 fn layout<T: Message + Default + IntoBytes + outlive::zerocopy::Immutable>() {
     let bytes: String = T::default().as_bytes().iter().map(|b| format!("{b:02x}")).collect();
@@ -65,6 +68,42 @@ fn plans(node: &Node, role: &str) -> Result<(), outlive::Error> {
     }
 }
 
+fn route(last: u64) -> Route {
+    let mut route = Route { last, words: vec!["x".into(), String::new()], ..Route::default() };
+    route.plan.goals = vec![routes::plan_msgs::Goal { name: "dock".into(), ..Default::default() }];
+    let signs = vec!["halt".into(), "ä".into()];
+    route.legs = vec![Leg::default(), Leg { side: 1, metres: 2.5, signs }];
+    (route.shorts, route.numbers, route.data) = (vec![-1], vec![1.5], vec![1, 2]);
+    (route.flags, route.nothings) = (vec![true, false, true], vec![Default::default()]);
+    route
+}
+
+/// Routes travel as CDR; whoever sees one says what its bytes add up to.
+fn routes(node: &Node, role: &str) -> Result<(), outlive::Error> {
+    let topic = || node.topic::<Encoded<Route>>("/t/route");
+    if role == "route" {
+        let publisher = topic()?.publisher()?;
+        println!("ready");
+        for line in stdin().lock().lines() {
+            let number = line.ok().and_then(|line| line.parse().ok()).unwrap_or(0);
+            publisher.publish_value(&route(number))?;
+            println!("ok");
+        }
+        return Ok(());
+    }
+    let mut routes = topic()?.subscriber()?;
+    println!("ready");
+    loop {
+        let Some(sample) = routes.receive_timeout(std::time::Duration::from_secs(60))? else {
+            continue;
+        };
+        let bytes = sample.as_bytes().iter().zip(1..);
+        let total: u64 = bytes.map(|(byte, i)| i * u64::from(*byte)).sum();
+        let Route { last, plan, legs, label, .. } = sample.decode()?;
+        println!("{last} {} {} {label} {total}", plan.goals[0].name, legs[1].signs[1]);
+    }
+}
+
 fn main() -> Result<(), outlive::Error> {
     let role = std::env::args().nth(1).unwrap_or_default();
     if role == "layout" {
@@ -88,6 +127,9 @@ fn main() -> Result<(), outlive::Error> {
     let node = Node::open("rust")?;
     if ["plan", "follow"].contains(&&*role) {
         return plans(&node, &role);
+    }
+    if ["route", "ride"].contains(&&*role) {
+        return routes(&node, &role);
     }
     if role == "send" {
         let publisher = node.topic::<Arm>("/t/arm")?.publisher()?;

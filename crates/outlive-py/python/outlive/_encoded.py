@@ -147,9 +147,11 @@ def _arrow(schema, name):
 
 def find(of, name):
     """The encoding that a type of another library means: classes of Protocol Buffers and pydantic,
-    schemas of Arrow. None if it means none."""
+    schemas of Arrow; classes that ``outlive types import --cdr`` wrote. None if it means none."""
     if isinstance(of, Encoded):
         found = of
+    elif isinstance(of, type) and hasattr(of, "__outlive_encoded__"):
+        found = of.__outlive_encoded__()
     elif isinstance(of, type) and hasattr(of, "DESCRIPTOR") and hasattr(of, "FromString"):
         found = _protobuf(of)
     elif isinstance(of, type) and hasattr(of, "model_json_schema"):

@@ -1,0 +1,1 @@
+"""Messages made by ``outlive types import``."""
