@@ -329,6 +329,21 @@ fn messages_of_protocol_buffers_travel_as_they_are() {
     }
 }
 
+/// What `outlive types import --cdr` wrote, over Fast-CDR of eProsima, which `outlive/cdr.hpp` is
+/// made for; crates/outlive-py/tests/test_types.py lets it talk.
+#[test]
+fn messages_of_ros_travel_as_cdr() {
+    if !Path::new("/usr/include/fastcdr/Cdr.h").exists() {
+        return;
+    }
+    let with = "-I../outlive-cli/tests/types/golden_cdr -Wl,--no-as-needed -lfastcdr";
+    for compiler in cpp_compilers() {
+        let standard = format!("{} {with}", sanitized(compiler, "c++20"));
+        let said = run(compiler, &standard, "../outlive-cli/tests/types/route.cpp");
+        assert!(said.contains("route: refused what is wrong"), "{compiler} {standard}: {said}");
+    }
+}
+
 /// Whether Eigen is there, which `outlive/eigen.hpp` is made for.
 fn has_eigen() -> bool {
     Path::new(EIGEN).join("Eigen/Core").exists()

@@ -1,6 +1,6 @@
 """Messages that `outlive types import` wrote: the same in all languages, sent by each to each.
 
-Each voice is a process: crates/outlive-cli/tests/types/voice.{rs,cpp,c,py}.
+Each voice is a process: crates/outlive-cli/tests/types/voice.{rs,cpp,c,py}, plan.cpp and route.cpp.
 """
 
 import os
@@ -15,6 +15,7 @@ from test_conversation import voices  # noqa: F401, with the programs of this fi
 REPO = pathlib.Path(__file__).resolve().parents[3]
 TYPES = REPO / "crates/outlive-cli/tests/types"
 MSGPACK = pathlib.Path("/usr/include/msgpack.hpp")
+FASTCDR = pathlib.Path("/usr/include/fastcdr/Cdr.h")
 
 
 @pytest.fixture(scope="session")
@@ -36,15 +37,21 @@ def programs(tmp_path_factory):
     flags += [f"-L{at}/lib", "-loutlive", f"-Wl,-rpath,{at}/lib"]
     run("cc", "-std=gnu11", str(TYPES / "voice.c"), "-o", str(at / "voice_c"), *flags)
     run("g++", "-std=c++20", str(TYPES / "voice.cpp"), "-o", str(at / "voice_cpp"), *flags)
+    golden = flags.index(f"-I{TYPES}/golden")
     if MSGPACK.exists():
-        flags[flags.index(f"-I{TYPES}/golden")] += "_msgpack"
+        flags[golden] = f"-I{TYPES}/golden_msgpack"
         source = str(TYPES / "plan.cpp")
         run("g++", "-std=c++20", source, "-o", str(at / "plan_cpp"), *flags)
+    if FASTCDR.exists():
+        flags[golden] = f"-I{TYPES}/golden_cdr"
+        source = str(TYPES / "route.cpp")
+        run("g++", "-std=c++20", source, "-o", str(at / "route_cpp"), *flags, "-lfastcdr")
     return {
         "rust": [str(built / "examples/voice")],
         "c": [str(at / "voice_c")],
         "cpp": [str(at / "voice_cpp")],
         "plan_cpp": [str(at / "plan_cpp")],
+        "route_cpp": [str(at / "route_cpp")],
         "python": [sys.executable, str(TYPES / "voice.py")],
         "command": [str(built / "outlive")],
     }
@@ -90,7 +97,7 @@ def test_messagepack_of_every_language_is_read_in_every_language_that_has_it(voi
 
 
 def test_cdr_of_every_language_is_read_in_every_language_that_has_it(voices):
-    languages = ["rust", "python"]
+    languages = ["rust", "python", *["route_cpp"] * FASTCDR.exists()]
     senders, viewers = voices("route", languages), voices("ride", languages)
     for number, sender in enumerate(senders, 5):
         assert sender.ask(number) == "ok", sender.name

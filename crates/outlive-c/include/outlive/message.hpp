@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "expected.hpp"
@@ -209,7 +211,9 @@ template <type_label Name> struct msgpack {};
 ///
 /// Bytes of others may be anything: unpack must neither throw nor trust a length. For another encoding
 /// than MessagePack add `static outlive_status type(::outlive_type **out)`, which calls
-/// outlive_type_encoded; outlive/protobuf.hpp is an example.
+/// outlive_type_encoded; outlive/protobuf.hpp is an example. If some values cannot be sent, let pack
+/// return a std::string that says why, empty if it can; `static std::string fault(from)` says why
+/// unpack returned false.
 template <class T> struct packed_traits;
 
 /// What may be sent as MessagePack: publisher<plan>, producer<plan>, client<plan, plan>. Structs are
@@ -352,14 +356,30 @@ template <class T> class packed {
     packed(const T &value) : room_(room()) {
         auto &to = room_.at == nullptr ? own_ : *room_.at;
         to.clear();
-        packed_traits<T>::pack(value, to);
+        if constexpr (may_refuse) {
+            why_ = packed_traits<T>::pack(value, to);
+        } else {
+            packed_traits<T>::pack(value, to);
+        }
         bytes_ = to;
     }
     packed(std::span<const std::byte> bytes) : room_(nullptr), bytes_(bytes) {}
     /// Shows the same bytes, for as long as the other: for a call in a call.
-    packed(const packed &other) noexcept : room_(nullptr), bytes_(other.bytes_) {}
+    packed(const packed &other) noexcept(!may_refuse)
+        : room_(nullptr), bytes_(other.bytes_), why_(other.why_) {}
     packed &operator=(const packed &) = delete;
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    /// Why the value cannot be sent, if it cannot.
+    [[nodiscard]] std::optional<error> refused() const {
+        if constexpr (may_refuse) {
+            if (!why_.empty()) {
+                using namespace std::string_literals;
+                const char *name = packed_traits<T>::name;
+                return error(OUTLIVE_INVALID_ARGUMENT, "sending "s + name + ": " + why_);
+            }
+        }
+        return std::nullopt;
+    }
 
   private:
     /// Whether a value of this thread is on its way: another one, sent meanwhile, takes room of its
@@ -399,10 +419,26 @@ template <class T> class packed {
         }
         return at;
     }
+    static constexpr bool may_refuse =
+        std::same_as<decltype(packed_traits<T>::pack(std::declval<const T &>(),
+                                                     std::declval<std::vector<std::byte> &>())),
+                     std::string>;
+    struct nothing {};
+
     lease room_;
     std::vector<std::byte> own_; // where the thread's is taken or gone
     std::span<const std::byte> bytes_;
+    [[no_unique_address]] std::conditional_t<may_refuse, std::string, nothing> why_{};
 };
+
+/// Why a value that is about to be sent cannot be.
+template <class A> std::optional<error> refused(const A &argument) {
+    if constexpr (requires { argument.refused(); }) {
+        return argument.refused();
+    } else {
+        return std::nullopt;
+    }
+}
 
 template <packable T> struct payload<T> {
     using view = std::span<const std::byte>;
@@ -428,9 +464,12 @@ template <packable T> expected<T> unpacked(std::span<const std::byte> bytes) {
     if (!packed_traits<T>::unpack(bytes, *value)) {
         using namespace std::string_literals;
         const char *name = packed_traits<T>::name;
-        value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + name +
-                                                      ": the bytes do not match this type; "
-                                                      "compare the types of both ends"));
+        std::string why = "the bytes do not match this type";
+        if constexpr (requires { packed_traits<T>::fault(bytes); }) {
+            why += ": " + packed_traits<T>::fault(bytes);
+        }
+        value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + name + ": " + why +
+                                                      "; compare the types of both ends"));
     }
     return value;
 }

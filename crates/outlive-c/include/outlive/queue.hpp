@@ -116,6 +116,9 @@ template <class T> class producer {
     expected<void> send(typename payload::argument value, deadline until = deadline::never)
         requires requires { payload::size(value); }
     {
+        if (const auto refused = detail::refused(value)) {
+            return unexpected(*refused);
+        }
         const auto sent = ::outlive_producer_send(at_.get(), payload::data(value),
                                                   payload::size(value), until.ns());
         if (sent == 0) {

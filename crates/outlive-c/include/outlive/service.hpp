@@ -83,6 +83,9 @@ template <class Q, class R> class client {
 
     /// Sends a request and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
     expected<reply<R>> call(typename payload::argument request, deadline until = deadline::never) {
+        if (const auto refused = detail::refused(request)) {
+            return unexpected(*refused);
+        }
         ::outlive_reply *at = nullptr;
         const auto code = ::outlive_client_call(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &at);
@@ -94,6 +97,9 @@ template <class Q, class R> class client {
     /// Sends a request and returns its ticket; never waits. The answer comes with receive; `until`
     /// is when it is of no use any more, and the request is late: deadline::now makes it so at once.
     expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
+        if (const auto refused = detail::refused(request)) {
+            return unexpected(*refused);
+        }
         std::uint64_t ticket = 0;
         const auto code = ::outlive_client_send(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &ticket);
@@ -198,12 +204,18 @@ template <class Q, class R> class server {
     }
     /// Answers a request. OUTLIVE_CLIENT_DIED: nobody waits for it; continue with the next.
     expected<void> respond(request<Q> &&to, typename payload::argument response) {
+        if (const auto refused = detail::refused(response)) {
+            return unexpected(*refused);
+        }
         return detail::done(::outlive_server_respond(at_.get(), to.at_.release(),
                                                      payload::data(response),
                                                      payload::size(response)));
     }
     /// Sends one part of the answer; more follow, and respond sends the last.
     expected<void> respond_part(const request<Q> &to, typename payload::argument response) {
+        if (const auto refused = detail::refused(response)) {
+            return unexpected(*refused);
+        }
         return detail::done(::outlive_server_respond_part(
             at_.get(), to.at_.get(), payload::data(response), payload::size(response)));
     }

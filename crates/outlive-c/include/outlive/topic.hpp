@@ -154,6 +154,9 @@ template <class T> class publisher {
     expected<std::uint64_t> publish(typename payload::argument value)
         requires requires { payload::size(value); }
     {
+        if (const auto refused = detail::refused(value)) {
+            return unexpected(*refused);
+        }
         std::uint64_t seq = 0;
         const auto code = ::outlive_publisher_publish(at_.get(), payload::data(value),
                                                       payload::size(value), &seq);

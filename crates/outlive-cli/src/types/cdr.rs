@@ -133,3 +133,30 @@ fn letter(scalar: Scalar) -> char {
         _ => 'B',
     }
 }
+
+/// What C++ needs to know of a message besides its struct.
+pub(super) fn cpp(message: &Message) -> String {
+    let Message { package, full, ident, definition, fields, .. } = message;
+    // Without trigraphs.
+    let definition = lines(definition).map(|line| line.replace("??", "?\\?"));
+    let definition = definition.map(|line| format!("        \"{line}\"")).collect::<Vec<_>>();
+    let mut out = format!("template <> struct outlive::cdr_message<{package}::{ident}> {{\n");
+    out += &format!("    static constexpr const char *cdr_name = \"{full}\";\n");
+    out += "    static constexpr const char *schema =\n";
+    out += &format!("{};\n", definition.join("\n"));
+    out +=
+        "    template <class Self, class Visit> static void fields(Self &self, Visit &visit) {\n";
+    for field in fields {
+        let list = if let Many::AtMost(most) = field.many { Some(most) } else { None };
+        let text = if let Kind::Text(most) = field.kind { most } else { None };
+        let bounds = match (list, text) {
+            (None, None) => String::new(),
+            (Some(list), None) => format!(", {list}"),
+            (None, Some(text)) => format!(", outlive::cdr_any, {text}"),
+            (Some(list), Some(text)) => format!(", {list}, {text}"),
+        };
+        let name = &field.name;
+        out += &format!("        visit(\"{name}\", self.{name}{bounds});\n");
+    }
+    out + "    }\n};\n"
+}

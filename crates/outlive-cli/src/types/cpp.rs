@@ -3,6 +3,7 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
+use super::cdr;
 use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted as plainly_quoted};
 
@@ -30,18 +31,18 @@ pub(super) fn package(
     needs: &[String],
     carried: Carried,
 ) -> String {
-    let msgpack = carried == Carried::MsgPack;
     let messages = library.messages.iter().filter(|m| m.package == package);
-    let body: String = messages.map(|message| Cpp { library, message }.text(msgpack)).collect();
+    let body: String = messages.map(|message| Cpp { library, message }.text(carried)).collect();
     let mut out = format!("// Messages of {package}, made by `outlive types import`.\n");
     out += "#pragma once\n\n";
     for (header, _) in HEADERS.iter().filter(|(_, name)| body.contains(name)) {
         out += &format!("#include <{header}>\n");
     }
-    out += if msgpack {
-        "\n#include <outlive.hpp>\n#include <outlive/msgpack.hpp>\n"
-    } else {
-        "\n#include <outlive.hpp>\n"
+    out += "\n#include <outlive.hpp>\n";
+    out += match carried {
+        Carried::Fixed => "",
+        Carried::MsgPack => "#include <outlive/msgpack.hpp>\n",
+        Carried::Cdr => "#include <outlive/cdr.hpp>\n",
     };
     let includes: String = needs.iter().map(|name| format!("#include \"{name}.hpp\"\n")).collect();
     if !includes.is_empty() {
@@ -56,31 +57,35 @@ struct Cpp<'a> {
 }
 
 impl Cpp<'_> {
-    fn text(&self, msgpack: bool) -> String {
+    fn text(&self, carried: Carried) -> String {
         let Message { package, full, ident, doc, members, fields, .. } = self.message;
         let mut out = format!("\nnamespace {package} {{\n{}struct {ident} {{\n", docs("", doc));
         out += &self.message.constants.iter().map(constant).collect::<String>();
-        let names: Vec<String> = match msgpack {
-            true => {
+        let names: Vec<String> = match carried {
+            Carried::MsgPack | Carried::Cdr => {
                 for field in fields {
-                    out += &self.packed_field(field);
+                    out += &self.open_field(field);
                 }
                 fields.iter().map(|f| f.name.clone()).collect()
             }
-            false => members.iter().map(|member| self.member(member, &mut out)).collect(),
+            Carried::Fixed => members.iter().map(|member| self.member(member, &mut out)).collect(),
         };
         let list = wrapped(&names);
-        if msgpack && names.is_empty() {
-            out += EMPTY_MAP;
-        } else if msgpack {
-            out += &format!("    MSGPACK_DEFINE_MAP({list})\n");
-        } else {
-            out += &fields.iter().map(|field| self.accessor(field)).collect::<String>();
+        match carried {
+            Carried::MsgPack if names.is_empty() => out += EMPTY_MAP,
+            Carried::MsgPack => out += &format!("    MSGPACK_DEFINE_MAP({list})\n"),
+            Carried::Cdr => {}
+            Carried::Fixed => {
+                out += &fields.iter().map(|field| self.accessor(field)).collect::<String>();
+            }
         }
         out += &format!("}};\n}} // namespace {package}\n");
-        out + &match msgpack {
-            true => format!("OUTLIVE_MSGPACK({package}::{ident}, \"{full}\")\n"),
-            false => format!("OUTLIVE_MESSAGE({package}::{ident}, \"{full}\", {list})\n"),
+        out + &match carried {
+            Carried::MsgPack => format!("OUTLIVE_MSGPACK({package}::{ident}, \"{full}\")\n"),
+            Carried::Cdr => cdr::cpp(self.message),
+            Carried::Fixed => {
+                format!("OUTLIVE_MESSAGE({package}::{ident}, \"{full}\", {list})\n")
+            }
         }
     }
 
@@ -139,7 +144,7 @@ impl Cpp<'_> {
         format!("{of} {name}{{{}}}", init(field))
     }
 
-    fn packed_field(&self, field: &Field) -> String {
+    fn open_field(&self, field: &Field) -> String {
         let mut doc = field.doc.clone();
         if let Many::AtMost(most) = field.many {
             doc.push(format!("At most {most} values."));

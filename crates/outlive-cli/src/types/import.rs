@@ -21,7 +21,7 @@ Examples:
   outlive types import my_msgs/msg/Pose.msg -o src/messages --language rust
   outlive types import my_msgs -o messages --text-max 32 --list-max 100
   outlive types import my_msgs -o messages --msgpack
-  outlive types import my_msgs -o messages --cdr --language rust,python";
+  outlive types import my_msgs -o messages --cdr";
 
 /// How lines begin that declare a type; its name is the first text in them.
 const DECLARES: [&str; 8] = [
@@ -29,7 +29,7 @@ const DECLARES: [&str; 8] = [
     "pub const TYPE_NAME:",
     "OUTLIVE_MESSAGE(",
     "OUTLIVE_MSGPACK(",
-    "OUTLIVE_CDR(",
+    "static constexpr const char *cdr_name =",
     "return outlive_type_fixed(",
     "type_name =",
     "__outlive_type__:",
@@ -72,8 +72,7 @@ pub(crate) struct ImportArgs {
     /// Make all messages MessagePack, without bounds; not in C.
     #[arg(long, conflicts_with_all = ["text_max", "list_max"])]
     msgpack: bool,
-    /// Make all messages ROS 2 CDR, within the bounds of their files; only in Rust and
-    /// Python.
+    /// Make all messages ROS 2 CDR, within the bounds of their files; not in C.
     #[arg(long, conflicts_with_all = ["text_max", "list_max", "msgpack"])]
     cdr: bool,
     /// Package of the files [default: name in package.xml, else that of the directory].
@@ -108,7 +107,7 @@ pub(super) fn run(args: &ImportArgs) -> Outcome {
 fn languages(given: &[Language], carried: Carried) -> Result<Vec<Language>, Failure> {
     let lacks = |language: &Language| match (carried, language) {
         (Carried::MsgPack, Language::C) => Some(("MessagePack", "--msgpack")),
-        (Carried::Cdr, Language::C | Language::Cpp) => Some(("CDR", "--cdr")),
+        (Carried::Cdr, Language::C) => Some(("CDR", "--cdr")),
         _ => None,
     };
     if let Some((language, (what, option))) = given.iter().find_map(|l| Some((l, lacks(l)?))) {
