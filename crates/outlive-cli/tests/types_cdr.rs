@@ -112,6 +112,17 @@ fn big_endian_is_read_and_other_forms_are_refused() {
 }
 
 #[test]
+fn text_without_a_zero_behind_it_is_whole() {
+    let mut bytes = encoded::<FindRequest>(&FindRequest::default()).unwrap();
+    assert_eq!(bytes[4..9], [1, 0, 0, 0, 0]);
+    bytes[8] = b'x';
+    assert_eq!(FindRequest::decode(&bytes).unwrap().to.name, "x");
+    bytes[8] = 0xff;
+    let why = FindRequest::decode(&bytes).unwrap_err().to_string();
+    assert!(why.contains("utf-8"), "{why}");
+}
+
+#[test]
 fn a_length_that_is_a_lie_is_an_error_and_costs_no_memory() {
     let good = encoded::<Route>(&route()).unwrap();
     LARGEST.store(0, Ordering::Relaxed);

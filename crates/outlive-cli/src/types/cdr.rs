@@ -71,6 +71,27 @@ impl {shared}::Check for {ident} {{
     out
 }
 
+/// The attribute of a field whose value serde would treat in another way than CDR does.
+pub(super) fn rust_serde(field: &Field) -> String {
+    let shared = format!("super::{SHARED}");
+    let attribute = match (field.kind, field.many) {
+        (Kind::Text(_), Many::One) => format!("deserialize_with = \"{shared}::word\""),
+        (Kind::Text(_), Many::Fixed(len)) if len > SERDE_MAX => format!(
+            "serialize_with = \"{shared}::Array::<{len}>::serialize\", \
+             deserialize_with = \"{shared}::Array::<{len}>::texts\""
+        ),
+        (Kind::Text(_), Many::Fixed(len)) => {
+            format!("deserialize_with = \"{shared}::Array::<{len}>::texts\"")
+        }
+        (Kind::Text(_), _) => format!("deserialize_with = \"{shared}::words\""),
+        (_, Many::Fixed(len)) if len > SERDE_MAX => format!("with = \"{shared}::Array::<{len}>\""),
+        // Of an array, serde_bytes would write the length.
+        (Kind::Scalar(Scalar::U8), Many::AtMost(_) | Many::Any) => "with = \"serde_bytes\"".into(),
+        _ => return String::new(),
+    };
+    format!("    #[serde({attribute})]\n")
+}
+
 /// Statements that refuse what the definition of a field does not allow.
 fn rust_check(field: &Field) -> String {
     let (name, at) = (&field.name, format!("self.{}", rust_name(&field.name)));

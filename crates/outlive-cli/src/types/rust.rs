@@ -202,17 +202,12 @@ impl Rust<'_> {
                 doc.push(format!("At most {most} bytes."));
             }
             out += &docs("    ", &doc);
-            let is_array = matches!(field.many, Many::Fixed(_));
-            if let (true, Some(len)) = (is_cdr, self.long(field)) {
-                let shared = format!("super::{}::Array::<{len}>", cdr::SHARED);
-                out += &format!("    #[serde(with = \"{shared}\")]\n");
-            } else if field.many != Many::One
-                && field.kind == Kind::Scalar(Scalar::U8)
-                // CDR has no length before an array.
-                && !(is_cdr && is_array)
-            {
-                out += "    #[serde(with = \"serde_bytes\")]\n";
-            }
+            let is_bytes = field.many != Many::One && field.kind == Kind::Scalar(Scalar::U8);
+            out += &match is_cdr {
+                true => cdr::rust_serde(field),
+                false if is_bytes => "    #[serde(with = \"serde_bytes\")]\n".into(),
+                false => String::new(),
+            };
             out += &format!("    pub {}: {},\n", rust(&field.name), self.open_type(field));
         }
         out += "}\n";

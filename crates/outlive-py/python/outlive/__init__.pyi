@@ -27,7 +27,7 @@ __all__: list[str]
 
 Type = Any
 """A NumPy dtype, ``bytes``, a dataclass, ``object``, ``Headed``; a class of Protocol Buffers or
-pydantic, a schema of Arrow, ``Encoded``."""
+pydantic, a schema of Arrow, ``Encoded``; a class that ``outlive types import`` wrote."""
 Shape = int | None | Sequence[int | None]
 ServiceType = Type | tuple[Type, Shape] | tuple[Type, Shape, str]
 Event = tuple[str, tuple[int, int]]

@@ -1,7 +1,7 @@
 //! ROS 2 CDR of the messages beside this file, made by `outlive types import`.
 //!
 //! The crate `cdr-encoding` reads and writes values. Here is what it does not do: the header of
-//! four bytes, bounds, arrays that are too long for serde.
+//! four bytes, bounds, arrays that are too long for serde, text without a zero behind it.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -105,6 +105,69 @@ impl<const N: usize> Array<N> {
         }
         from.deserialize_tuple(N, All(std::marker::PhantomData))
     }
+
+    /// The texts of an array; `#[serde(deserialize_with = "...")]`.
+    pub(super) fn texts<'de, A: TryFrom<Vec<String>>, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> std::result::Result<A, D::Error> {
+        let all = Self::deserialize::<Word, D>(from)?.into_iter().map(|word| word.0).collect();
+        A::try_from(all).map_err(|_| serde::de::Error::custom("an array of another length"))
+    }
+}
+
+/// Text as it is read: `cdr-encoding` would take its last byte for the zero that ends it, whatever
+/// that is.
+struct Word(String);
+
+impl<'de> serde::Deserialize<'de> for Word {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Bytes;
+
+        impl serde::de::Visitor<'_> for Bytes {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("text")
+            }
+
+            fn visit_byte_buf<E: serde::de::Error>(
+                self,
+                mut bytes: Vec<u8>,
+            ) -> std::result::Result<Word, E> {
+                if bytes.last() == Some(&0) {
+                    bytes.pop();
+                }
+                String::from_utf8(bytes).map(Word).map_err(E::custom)
+            }
+
+            fn visit_bytes<E: serde::de::Error>(
+                self,
+                bytes: &[u8],
+            ) -> std::result::Result<Word, E> {
+                self.visit_byte_buf(bytes.into())
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Word, E> {
+                Ok(Word(text.into()))
+            }
+        }
+        from.deserialize_byte_buf(Bytes)
+    }
+}
+
+/// For `#[serde(deserialize_with = "...")]`.
+pub(super) fn word<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<String, D::Error> {
+    Ok(<Word as serde::Deserialize>::deserialize(from)?.0)
+}
+
+/// The texts of a list.
+pub(super) fn words<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<String>, D::Error> {
+    let all = <Vec<Word> as serde::Deserialize>::deserialize(from)?;
+    Ok(all.into_iter().map(|word| word.0).collect())
 }
 
 pub(super) fn part(name: &str, of: &impl Check, sent: bool) -> Checked {

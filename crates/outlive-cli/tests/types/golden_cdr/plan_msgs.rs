@@ -3,6 +3,7 @@
 /// Where to.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Goal {
+    #[serde(deserialize_with = "super::outlive_cdr::word")]
     pub name: String,
     pub at: [f64; 3],
     /// 36 values.
@@ -101,6 +102,7 @@ pub struct Plan {
     pub goals: Vec<self::Goal>,
     /// At most 4 values.
     /// At most 20 bytes.
+    #[serde(deserialize_with = "super::outlive_cdr::words")]
     pub tags: Vec<String>,
     pub urgent: bool,
     pub number: i64,

@@ -4,6 +4,7 @@
 pub struct Leg {
     pub side: u8,
     pub metres: f64,
+    #[serde(deserialize_with = "super::outlive_cdr::words")]
     pub signs: Vec<String>,
 }
 
@@ -59,8 +60,11 @@ pub struct Route {
     pub legs: Vec<self::Leg>,
     /// Of the yard.
     /// At most 8 bytes.
+    #[serde(deserialize_with = "super::outlive_cdr::word")]
     pub label: String,
+    #[serde(deserialize_with = "super::outlive_cdr::Array::<2>::texts")]
     pub ends: [String; 2],
+    #[serde(deserialize_with = "super::outlive_cdr::words")]
     pub words: Vec<String>,
     pub flags: Vec<bool>,
     /// At most 4 values.

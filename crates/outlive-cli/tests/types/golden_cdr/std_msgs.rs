@@ -3,6 +3,7 @@
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Header {
     pub stamp: super::builtin_interfaces::Time,
+    #[serde(deserialize_with = "super::outlive_cdr::word")]
     pub frame_id: String,
 }
 
