@@ -190,7 +190,7 @@ fn routes_travel_are_shown_and_bad_ones_cost_no_other() {
     assert_eq!(**good[0].as_ref().unwrap().as_ref().unwrap(), sent);
     let bad = bad[0].as_ref().map(|_| ()).unwrap_err();
     assert_eq!(bad.kind(), ErrorKind::Corrupt);
-    let why = "7 bytes are no route_msgs/msg/Route of cdr: ";
+    let why = "7 bytes are not a valid route_msgs/msg/Route (cdr): ";
     assert!(bad.to_string().contains(why), "{bad}");
     let echo = "topic echo /route --history 1 --count 1 --timeout 60 --field";
     let said = home.run(&format!("{echo} plan.goals[0].name")).expect(DONE);

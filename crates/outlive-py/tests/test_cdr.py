@@ -143,7 +143,7 @@ def test_a_value_that_does_not_fit_is_refused_and_its_field_named(node):
         with pytest.raises(outlive.InvalidArgument) as refused:
             publisher.publish(value)
         assert f"sending route_msgs/msg/Route: {why}" in str(refused.value)
-    with pytest.raises(outlive.TypeMismatch, match="is no Route"):
+    with pytest.raises(outlive.TypeMismatch, match="is not a Route"):
         publisher.publish(Plan())
 
 
@@ -156,7 +156,7 @@ def test_bounds_are_those_of_received_messages_too():
 def test_routes_travel_bad_ones_cost_no_other_and_services_take_them(node):
     subscriber = outlive.Subscriber(node, "/route", Route)
     outlive.Publisher(node, "/route", outlive.Encoded("cdr", "route_msgs/msg/Route")).publish(b"\0\1\0\0abc")
-    with pytest.raises(outlive.Corrupt, match="7 bytes are no route_msgs/msg/Route of cdr: "):
+    with pytest.raises(outlive.Corrupt, match="7 bytes are not a valid route_msgs/msg/Route .cdr.: "):
         subscriber.receive(timeout=10.0).value
     outlive.Publisher(node, "/route", Route).publish(route())
     assert subscriber.receive(timeout=10.0).value == route()

@@ -236,7 +236,7 @@ class cdr_reader : public cdr_stream {
     std::size_t size_;
 };
 
-/// Why `from` is no such message; empty if `value` is it now.
+/// Why `from` does not hold such a message; empty if `value` has it now.
 template <class T> std::string read_cdr(std::span<const std::byte> from, T &value) {
     constexpr std::size_t header = 4, padding = 3; // some writers fill up to a multiple of 4
     if (from.size() < header) {

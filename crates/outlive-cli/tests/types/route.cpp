@@ -92,7 +92,7 @@ static int refusals() {
     auto bad = subscriber.receive(std::chrono::seconds(60)).value().value();
     CHECK(!bad && bad.error().code() == OUTLIVE_CORRUPT);
     const auto &why = bad.error().detail();
-    CHECK(why.find("receiving route_msgs/msg/Route: the bytes are no value of it: ") == 0);
+    CHECK(why.find("receiving route_msgs/msg/Route: the bytes do not match this type: ") == 0);
     CHECK(subscriber.receive(std::chrono::seconds(60)).value().value().value().last == 7);
     std::cout << "route: refused what is wrong" << std::endl;
     return 0;

@@ -217,7 +217,7 @@ class Message:
 
         def encode(value):
             if not isinstance(value, cls):
-                raise TypeMismatch(f"{value!r} is no {cls.__name__}; send an object of {cls.__name__}")
+                raise TypeMismatch(f"{value!r} is not a {cls.__name__}; send one")
             to = _Writer()
             try:
                 _write_message(cls, to, value)
