@@ -234,21 +234,48 @@ fn tried<T, G>(taken: LockResult<T, G>) -> outlive::Result<Option<T>> {
     }
 }
 
-/// Takes `of`: looks at once, else waits without the interpreter's lock. `None`: time is up.
+/// Takes `of`: looks at once, else waits without the interpreter's lock. `None`: time is up. If the
+/// handler of a signal raises, what was taken meanwhile is given back.
 pub(crate) fn take<L: Send + Sync + 'static, T: Send, G>(
     py: Python<'_>,
     of: &Common<L>,
     timeout: Option<f64>,
     now: impl FnOnce() -> LockResult<T, G>,
     mut until: impl FnMut(Deadline) -> LockResult<T, G> + Send,
+    give_back: impl FnOnce(T),
 ) -> PyResult<Option<T>> {
     if let Some(taken) = tried(now()).or_raise()? {
         return Ok(Some(taken));
     }
     match deadline(timeout) {
         Deadline::AT_ONCE => Ok(None),
-        end => wait(py, end, || of.is_closed(), |slice| tried(until(slice))),
+        end => {
+            let taken = wait(py, end, || of.is_closed(), |slice| tried(until(slice)))?;
+            match (py.check_signals(), taken) {
+                (Err(e), Some(taken)) => {
+                    give_back(taken);
+                    Err(e)
+                }
+                (checked, taken) => checked.map(|()| taken),
+            }
+        }
     }
+}
+
+/// Lets a mutex go as it was taken.
+fn give_back(lock: &RawMutex, how: Acquired) {
+    let _ = match how {
+        Acquired::OwnerDied => lock.unlock_in_disorder(),
+        _ => lock.unlock(),
+    };
+}
+
+/// The same of a reader/writer lock, taken for writing.
+fn give_back_writing(lock: &RawRwLock, how: Acquired) {
+    let _ = match how {
+        Acquired::OwnerDied => lock.unlock_in_disorder(),
+        _ => lock.unlock_write(),
+    };
 }
 
 /// Whether a ``with`` ended without an exception: else the data may be half written.
@@ -296,10 +323,7 @@ impl RobustMutex {
             .and_then(|()| this.data.taken(py, how, || Self::data(slf), || lock.mark_consistent()));
         if done.is_err() {
             this.data.views.seal(py);
-            let _ = match how {
-                Acquired::OwnerDied => lock.unlock_in_disorder(),
-                _ => lock.unlock(),
-            };
+            give_back(lock, how);
             this.inner.forget_holder(py);
         }
         done
@@ -399,7 +423,8 @@ impl RobustMutex {
     #[pyo3(signature = (timeout=None))]
     fn acquire(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
         let (of, lock) = (&slf.get().inner, &*slf.get().raw()?);
-        let got = take(slf.py(), of, timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
+        let (now, until) = (|| lock.try_lock(), |end| lock.lock_until(end));
+        let got = take(slf.py(), of, timeout, now, until, |how| give_back(lock, how))?;
         let Some(got) = got else { return Ok(false) };
         Self::taken(slf, lock, got).map(|()| true)
     }
@@ -554,7 +579,8 @@ impl RobustRwLock {
     #[pyo3(signature = (timeout=None))]
     fn acquire_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let (of, lock) = (&self.inner, &*self.inner.get()?);
-        let got = take(py, of, timeout, || lock.try_read(), |end| lock.read_until(end))?;
+        let (now, until) = (|| lock.try_read(), |end| lock.read_until(end));
+        let got = take(py, of, timeout, now, until, |()| drop(lock.unlock_read()))?;
         let Some(()) = got else { return Ok(false) };
         let noted = of.note_holder(false);
         if noted.is_err() {
@@ -573,17 +599,15 @@ impl RobustRwLock {
     fn acquire_write(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
         let (this, py) = (slf.get(), slf.py());
         let (of, lock) = (&this.inner, &*this.inner.get()?);
-        let got = take(py, of, timeout, || lock.try_write(), |end| lock.write_until(end))?;
+        let (now, until) = (|| lock.try_write(), |end| lock.write_until(end));
+        let got = take(py, of, timeout, now, until, |how| give_back_writing(lock, how))?;
         let Some(got) = got else { return Ok(false) };
         let done = of.note_holder(true).and_then(|()| {
             this.data.taken(py, got, || Self::view(slf, true), || lock.mark_consistent())
         });
         if done.is_err() {
             this.data.views.seal(py);
-            let _ = match got {
-                Acquired::OwnerDied => lock.unlock_in_disorder(),
-                _ => lock.unlock_write(),
-            };
+            give_back_writing(lock, got);
             of.forget_holder(py);
         }
         done.map(|()| true)

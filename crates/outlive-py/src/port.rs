@@ -260,7 +260,9 @@ impl<T: Inner> Held<'_, T> {
     }
 
     /// Calls `look` without the interpreter's lock until it finds something or the deadline passes,
-    /// in slices between which signals are handled. `look` gets the end of its slice.
+    /// in slices between which signals are handled. `look` gets the end of its slice. It must not
+    /// sleep before it takes what it finds: what the handler of a signal raises meanwhile would
+    /// take that with it.
     pub(crate) fn wait<R: Send>(
         &mut self,
         py: Python<'_>,

@@ -202,11 +202,12 @@ impl Consumer {
         let until = deadline(timeout);
         let look =
             |lane: &mut Lane, slice| Ok(lane.consumer().wait_for_message(slice)?.then_some(()));
-        Ok(if until != Deadline::AT_ONCE && held.wait(py, until, look)?.is_some() {
-            Some(held)
-        } else {
-            None
-        })
+        if until == Deadline::AT_ONCE || held.wait(py, until, look)?.is_none() {
+            return Ok(None);
+        }
+        // It is not taken yet: what a handler raises leaves it.
+        py.check_signals()?;
+        Ok(Some(held))
     }
 }
 

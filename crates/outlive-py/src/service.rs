@@ -182,7 +182,10 @@ impl Client {
             let reply = self.receive_ticket(py, self.ticket(ticket)?, until)?;
             return self.reply_or_none(py, reply);
         }
-        let found = self.inner.hold()?.wait(py, until, |port, slice| port.receive_until(slice))?;
+        let found = self.inner.hold()?.wait(py, until, |port, slice| match port.receive()? {
+            None => port.sleep_until(slice).map(|()| None),
+            found => Ok(found),
+        })?;
         Ok(found.map(|reply| self.reply(py, reply)))
     }
 
@@ -398,7 +401,10 @@ impl Server {
         let this = slf.get();
         let until = deadline(timeout);
         let mut port = this.inner.hold()?;
-        let found = port.wait(slf.py(), until, |port, slice| port.receive_until(slice))?;
+        let found = port.wait(slf.py(), until, |port, slice| match port.receive()? {
+            None => port.sleep_until(slice).map(|()| None),
+            found => Ok(found),
+        })?;
         let server = slf.clone().unbind();
         Ok(found.map(|request| Request { inner: Mutex::new(Some(request)), server }))
     }

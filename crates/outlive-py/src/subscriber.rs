@@ -79,7 +79,10 @@ impl Subscriber {
         if until == Deadline::AT_ONCE {
             return Ok(None);
         }
-        let found = port.wait(py, until, |port, slice| port.receive_until(slice))?;
+        let found = port.wait(py, until, |port, slice| match port.receive()? {
+            None => port.sleep_until(slice).map(|()| None),
+            found => Ok(found),
+        })?;
         found.map(|found| self.sample(py, found)).transpose()
     }
 

@@ -182,7 +182,7 @@ impl RobustSemaphore {
         };
         let now = || semaphore.try_acquire().map(lend);
         let until = |end| semaphore.acquire_until(end).map(lend);
-        let got = take(py, &self.inner, timeout, now, until)?;
+        let got = take(py, &self.inner, timeout, now, until, drop)?;
         Ok(got.map(|permit| Permit {
             index: permit.0.index(),
             owner_died: permit.0.owner_died(),

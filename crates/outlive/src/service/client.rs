@@ -521,7 +521,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             if deadline.has_passed() {
                 return Ok(None);
             }
-            self.sleep(deadline)?;
+            self.sleep_until(deadline)?;
         }
     }
 
@@ -577,11 +577,14 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
                 }
                 return Err(self.refusals.error(ErrorKind::Timeout));
             }
-            self.sleep(deadline)?;
+            self.sleep_until(deadline)?;
         }
     }
 
-    fn sleep(&mut self, deadline: Deadline) -> Result<()> {
+    /// Sleeps until there may be a reply, at most until `deadline`. For waits that must take
+    /// nothing before they have looked elsewhere.
+    #[doc(hidden)]
+    pub fn sleep_until(&mut self, deadline: Deadline) -> Result<()> {
         let mut set = self.set.take().unwrap_or_default();
         // Replies that wait for another call are no reason to stay awake.
         let until = deadline.min(self.next_due());

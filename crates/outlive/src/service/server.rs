@@ -238,8 +238,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             if deadline.has_passed() {
                 return Ok(None);
             }
-            self.reader.sleep(deadline.min(self.next_due()))?;
+            self.sleep_until(deadline)?;
         }
+    }
+
+    /// Sleeps until there may be a request, at most until `deadline`. For waits that must take
+    /// nothing before they have looked elsewhere.
+    #[doc(hidden)]
+    pub fn sleep_until(&mut self, deadline: Deadline) -> Result<()> {
+        self.reader.sleep(deadline.min(self.next_due()))
     }
 
     /// Whether nobody waits for the answer any more: the client has cancelled the request or died,

@@ -290,6 +290,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         }
     }
 
+    /// Sleeps until there may be a message or an event, at most until `deadline`. For waits that
+    /// must take nothing before they have looked elsewhere.
+    #[doc(hidden)]
+    pub fn sleep_until(&mut self, deadline: Deadline) -> Result<()> {
+        self.reader.sleep(deadline)
+    }
+
     /// Copies the next message into `to`; for fixed-size types. Trusts no publisher beyond the
     /// copy: what is read later cannot change.
     ///
