@@ -16,7 +16,7 @@ pub struct outlive_type {
 }
 
 pub(crate) fn description(from: *const c_char) -> Result<TypeDescription, Fail> {
-    Ok(TypeDescription::parse(text(from, "a description")?.as_bytes())?)
+    Ok(TypeDescription::parse_argument(text(from, "a description")?)?)
 }
 
 pub(crate) fn give(out: Option<&mut MaybeUninit<*mut outlive_type>>, of: PayloadType) -> Done {

@@ -121,7 +121,7 @@ impl Codec {
             Ok(found.get_item(3)?.cast_into::<PyArrayDescr>().map_err(PyErr::from)?.unbind())
         };
         let text: String = found.get_item(2)?.extract()?;
-        let described = |text: &str| TypeDescription::parse(text.as_bytes()).or_raise();
+        let described = |text: &str| TypeDescription::parse_argument(text).or_raise();
         let describe = || described(&text);
         let class_at = |at: usize| -> PyResult<Option<Py<PyAny>>> {
             let class = found.get_item(at)?;

@@ -88,6 +88,22 @@ unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
     }
 }
 
+/// Refuses to put an array of this memory elsewhere, or to wait for a stream of a device.
+#[pyfunction(name = "_dlpack_place")]
+pub(crate) fn check_place(
+    stream: Option<&Bound<'_, PyAny>>,
+    dl_device: Option<(i32, i32)>,
+) -> PyResult<()> {
+    if let Some(device) = dl_device.filter(|device| *device != CPU) {
+        let why = format!("this is memory of the CPU, {CPU:?}, and stays there: not {device:?}");
+        return Err(PyBufferError::new_err(why));
+    }
+    match stream {
+        Some(_) => Err(PyBufferError::new_err("memory of the CPU has no stream: leave it out")),
+        None => Ok(()),
+    }
+}
+
 /// The tensor of an array. Libraries of DLPack before version 1 cannot be told that it is
 /// read-only: do not write to what they make of it.
 pub(crate) fn capsule<'py>(

@@ -85,6 +85,7 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lock::_after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
     module.add_function(wrap_pyfunction!(dlpack::_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(dlpack::check_place, module)?)?;
     module.add_function(wrap_pyfunction!(msg::_check_image, module)?)?;
     module.add_function(wrap_pyfunction!(msg::_check_point_cloud, module)?)?;
     module.add_function(wrap_pyfunction!(objects::packb, module)?)?;

@@ -7,6 +7,7 @@ use std::thread::ThreadId;
 
 use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
 use outlive::{Deadline, ErrorKind, PayloadType};
+use pyo3::exceptions::PyGeneratorExit;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -491,10 +492,12 @@ impl RobustMutex {
         if in_order(exception) {
             return self.release(py);
         }
-        // It may be lost, as after a wait for a condition: the exception tells why, and stays.
+        // It may be lost, as after a wait for a condition: the exception tells why, and stays. Not
+        // so that of a generator which another thread closes.
         let Some(lock) = self.inner.held() else { return Ok(()) };
+        let closes = exception.get_item(0)?.is(py.get_type::<PyGeneratorExit>());
         match self.let_go(py, &lock, RawMutex::unlock_in_disorder) {
-            Err(e) if e.kind() == ErrorKind::NotOwned => Ok(()),
+            Err(e) if e.kind() == ErrorKind::NotOwned && !closes => Ok(()),
             done => done.or_raise(),
         }
     }

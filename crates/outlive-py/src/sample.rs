@@ -91,7 +91,8 @@ impl Sample {
         array::as_numpy_asks(Self::array(slf)?, dtype, copy)
     }
 
-    /// For `torch.from_dlpack(sample)` and its like: the same memory, read-only.
+    /// For `torch.from_dlpack(sample)` and its like: the same memory, read-only. A library of before
+    /// DLPack 1.0 is not told so, and writing through its array ends the process: copy it first.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,
@@ -100,7 +101,7 @@ impl Sample {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = (stream, dl_device);
+        dlpack::check_place(stream.as_ref(), dl_device)?;
         let array = Self::array(slf)?;
         let array = if copy == Some(true) { array.call_method0("copy")? } else { array };
         dlpack::capsule(&array, max_version, copy != Some(true))

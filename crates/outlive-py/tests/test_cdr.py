@@ -83,7 +83,7 @@ def test_bytes_are_those_of_ros_and_are_read_back(stores):
         assert decoded(type(value), data) == value
         assert decoded(type(value), data + bytes(3)) == value
         for end in range(len(data)):
-            with pytest.raises(outlive.Corrupt, match=f"no {value.__outlive_type__} of cdr"):
+            with pytest.raises(outlive.Corrupt, match=f"not a valid {value.__outlive_type__} .cdr."):
                 decoded(type(value), data[:end])
         with pytest.raises(outlive.Corrupt, match="4 bytes are left"):
             decoded(type(value), data + bytes(4))

@@ -214,9 +214,9 @@ def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(
     assert subscriber.receive(timeout=5.0).value == payload
     for encoding, name, schema, why in [
         ("xml", "x", b"", "there is no encoding 'xml'"),
-        ("slice", "f64", b"", "no third-party encoding"),
-        ("flatbuffer", "x.Y", b"table Y {}", "no binary schema"),
-        ("protobuf", "x.Y", b"?", "no FileDescriptorSet"),
+        ("slice", "f64", b"", "is not a third-party encoding"),
+        ("flatbuffer", "x.Y", b"table Y {}", "not a binary schema"),
+        ("protobuf", "x.Y", b"?", "not a FileDescriptorSet"),
         ("json", "x", "{", "its end is missing"),
         ("cdr", "x", b"x" * 70000, "has 70000 bytes"),
     ]:

@@ -113,3 +113,27 @@ def test_what_is_locked_is_let_go(node):
             assert rw.acquire_write(timeout=10)
             rw.mark_consistent()
             rw.release_write()
+
+
+def test_a_generator_that_another_thread_closes_says_that_it_keeps_the_lock(node):
+    mutex = outlive.RobustMutex(node, "/m")
+
+    def held():
+        with mutex:
+            yield
+
+    generator = held()
+    next(generator)
+    said = []
+
+    def close():
+        try:
+            generator.close()
+        except outlive.NotOwned as e:
+            said.append(str(e))
+
+    other = threading.Thread(target=close)
+    other.start()
+    other.join()
+    assert said and "user" not in said[0], said
+    mutex.release()

@@ -109,7 +109,7 @@ impl ErrorKind {
             Self::VersionMismatch => "layout version mismatch",
             Self::Corrupt => "corrupt",
             Self::NoSpace => "no space",
-            Self::NotOwned => "not owned by this user",
+            Self::NotOwned => "not owned",
             Self::Permission => "permission denied",
             Self::NotFound => "not found",
             Self::AlreadyExists => "already exists",

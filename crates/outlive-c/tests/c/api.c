@@ -79,7 +79,7 @@ static void settings(outlive_node *node) {
 
 static void types(void) {
     outlive_type *type = NULL;
-    CHECK(outlive_type_fixed("x", "nonsense", &type) == OUTLIVE_CORRUPT);
+    CHECK(outlive_type_fixed("x", "nonsense", &type) == OUTLIVE_INVALID_ARGUMENT);
     CHECK(strstr(outlive_last_error(), "type description") != NULL);
     CHECK(outlive_type_fixed(NULL, U64, &type) == OUTLIVE_INVALID_ARGUMENT);
     CHECK(outlive_type_fixed("u64", U64, NULL) == OUTLIVE_INVALID_ARGUMENT);

@@ -169,8 +169,6 @@ def resolve(of, shape, type_name):
         if fields or text.startswith("opaque"):
             raise TypeError("a structured dtype needs a type_name, the same in all languages")
         type_name = text
-    if any_length and not inner and text == "u8" and type_name == "u8":
-        return "bytes", "u8", "", dtype, ()
     return "slice" if any_length else "fixed", type_name, describe(dtype, inner), dtype, inner
 
 

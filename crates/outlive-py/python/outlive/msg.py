@@ -31,7 +31,7 @@ import numpy as np
 
 from ._convert import convert
 from ._errors import InvalidArgument
-from ._outlive import _check_image, _check_point_cloud, _dlpack, now_ns
+from ._outlive import _check_image, _check_point_cloud, _dlpack, _dlpack_place, now_ns
 from ._types import ReadyMade
 
 if TYPE_CHECKING:
@@ -450,6 +450,7 @@ class Image(_Headed):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        _dlpack_place(stream, dl_device)
         pixels = self.pixels.copy() if copy else self.pixels
         return _dlpack(pixels, max_version, not pixels.flags.writeable)
 

@@ -81,9 +81,9 @@ fn check(what: &str, shown: &str, bare: &str, slashes: bool) -> Result<()> {
             });
         }
     }
-    // A file name is limited to 255 bytes, and every byte beyond ASCII takes three.
+    // A file name is limited to 255 bytes; each '/' and every byte beyond ASCII takes three.
     if encode(bare).len() > 255 {
-        return bad("too long once encoded: use fewer letters outside ASCII");
+        return bad("too long once encoded: use fewer parts, or fewer letters outside ASCII");
     }
     Ok(())
 }

@@ -36,6 +36,19 @@ impl TypeDescription {
         if stored { text.into() } else { Vec::new() }
     }
 
+    /// As [`TypeDescription::parse`], of what the caller of a binding wrote: that is not corrupt, it
+    /// is an `InvalidArgument`.
+    #[doc(hidden)]
+    pub fn parse_argument(text: &str) -> Result<Self> {
+        Self::parse(text.as_bytes()).map_err(|e| match e.kind() {
+            ErrorKind::Corrupt => {
+                let why = e.remedy().into_owned();
+                Error::new(ErrorKind::InvalidArgument, "describing", "a type", why)
+            }
+            _ => e,
+        })
+    }
+
     /// Reads the stored form. Trusts nothing: every bound is checked.
     ///
     /// # Errors
