@@ -91,8 +91,8 @@ impl Sample {
         array::as_numpy_asks(Self::array(slf)?, dtype, copy)
     }
 
-    /// For `torch.from_dlpack(sample)` and its like: the same memory, read-only. A library of before
-    /// DLPack 1.0 is not told so, and writing through its array ends the process: copy it first.
+    /// For `torch.from_dlpack(sample)` and its like: the same memory, read-only. A library from
+    /// before DLPack 1.0 is not told so, and writing through its array ends the process: copy it.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,

@@ -106,6 +106,9 @@ enum class acquired {
 /// on_owner_died() to repair the data. Without one it throws EOWNERDEAD and leaves lock and data
 /// to the next one who can repair them.
 ///
+/// pthread_exit and pthread_cancel run destructors without an exception that these could see: what
+/// they leave is unlocked as in good order, unless `catch (...)` calls abandon() and rethrows.
+///
 /// lock() throws std::system_error if it cannot take the lock: EOWNERDEAD, ENOTRECOVERABLE, or
 /// EDEADLK when this thread holds it already.
 ///

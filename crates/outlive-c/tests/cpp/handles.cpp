@@ -1,9 +1,12 @@
 // Handles: what they lend keeps them open, and no longer than it is used; settings and empty locks.
 #include <cstdio>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <outlive.hpp>
+#include <pthread.h>
 
 #include "check.hpp"
 
@@ -162,6 +165,25 @@ static void cut_short() {
     CHECK(outlive::node::open(std::string_view("a\0b", 3)).error() == OUTLIVE_INVALID_NAME);
 }
 
+/// pthread_exit leaves a scope by no exception that a destructor sees, but catch (...) does.
+static void ended_threads(outlive::node &node) {
+    auto mutex = node.mutex<std::int64_t>("/ended").value();
+    auto end_in_scope = [&] {
+        std::scoped_lock held(mutex);
+        try {
+            ++*mutex;
+            pthread_exit(nullptr);
+        } catch (...) {
+            mutex.abandon().value();
+            throw;
+        }
+    };
+    std::thread(end_in_scope).join();
+    CHECK(mutex.acquire().value() == outlive::acquired::owner_died && *mutex == 1);
+    mutex.mark_consistent().value();
+    mutex.unlock();
+}
+
 int main() {
     auto node = outlive::node::open("handles").value();
     loans(node);
@@ -171,5 +193,6 @@ int main() {
     permits(node);
     cut_short();
     empty_locks(node);
+    ended_threads(node);
     std::puts("handles: open until the last is gone");
 }

@@ -36,14 +36,14 @@ impl TypeDescription {
         if stored { text.into() } else { Vec::new() }
     }
 
-    /// As [`TypeDescription::parse`], of what the caller of a binding wrote: that is not corrupt, it
-    /// is an `InvalidArgument`.
+    /// As [`TypeDescription::parse`], of what the caller of a binding wrote: what is wrong there is
+    /// an `InvalidArgument`.
     #[doc(hidden)]
     pub fn parse_argument(text: &str) -> Result<Self> {
         Self::parse(text.as_bytes()).map_err(|e| match e.kind() {
             ErrorKind::Corrupt => {
                 let why = e.remedy().into_owned();
-                Error::new(ErrorKind::InvalidArgument, "describing", "a type", why)
+                Error::new(ErrorKind::InvalidArgument, "reading", "type description", why)
             }
             _ => e,
         })
