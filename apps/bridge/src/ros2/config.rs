@@ -393,7 +393,10 @@ mod tests {
             ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is not a valid"),
             ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for a"),
             ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
-            ("[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n", "b.toml:6:11: -1 messages"),
+            (
+                "[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n",
+                "b.toml:6:11: a rate of -1 messages",
+            ),
             ("[[ros2.topics]]\n", "b.toml:4:"),
             ("[[ros2.topic]]\npattern = \"/x\"\ndurability = \"long\"\n", "b.toml:6:14: unknown"),
             ("[[ros2.service]]\npattern = \"/x\"\ntimeout_ms = 0\n", "b.toml:6:14: 0 is out of r"),
