@@ -130,7 +130,8 @@ fn type_name(text: &str) -> Option<TypeName> {
         Some(_) => return None,
         None => (of, None),
     };
-    Some(TypeName { name: name.into(), text_max, many })
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'/');
+    name.bytes().all(plain).then(|| TypeName { name: name.into(), text_max, many })
 }
 
 impl TypeName {
@@ -495,6 +496,8 @@ mod tests {
             ("string<=0 a", 1, "room for nothing"),
             ("int8[99999999999999999999] a", 1, "is not a field"),
             ("int8<=3 a", 1, "is not a field"),
+            // A mark of byte order, where no file begins.
+            ("bool a\n\u{feff}bool b", 2, "is not a field"),
             ("int8 1a", 1, "begin with a letter"),
             ("int8 ä", 1, "not ASCII"),
         ] {
