@@ -147,6 +147,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// What failed (`what`), on which object (topic, file, node), why, and what to do next.
 ///
+/// A call that a port refuses for now (full, behind, nobody there) makes no text until somebody
+/// asks for it: its figures are then those of the port's latest refusal.
+///
 /// # Examples
 /// ```
 /// # let dir = outlive::doc_dir();
