@@ -3,7 +3,8 @@
 //! | rule | says |
 //! |---|---|
 //! | `sizes` | files <= 800 lines without tests (hint over 400), Rust lines <= 100 columns |
-//! | `labels` | an ordering label is at both ends; a crash point's name is unique |
+//! | `labels` | an ordering label is at both ends; a crash point's name is unique; the tests |
+//! | | that planted faults name exist |
 //! | `words` | no paths of one machine, no marks of unfinished work; in pages, in what the |
 //! | | command prints and in what libraries document no turns that no native speaker writes |
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
@@ -26,11 +27,12 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
     labels::crash_points,
+    labels::tests_of_faults,
     words::machine_paths,
     words::unfinished,
     words::translated,

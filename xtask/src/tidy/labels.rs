@@ -1,6 +1,6 @@
-//! Names that tie two places together: ordering labels and crash points.
+//! Names that tie two places together: ordering labels, crash points, the tests that catch faults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::tree::Tree;
@@ -63,6 +63,43 @@ pub(super) fn crash_points(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// A test that a planted fault names exists: `a::b::tests::name` in a file of the room `a` that has
+/// `b` in its path. Else nobody notices before the faults run, half an hour later.
+pub(super) fn tests_of_faults(tree: &Tree) -> Vec<Finding> {
+    const CORE: &str = "crates/outlive/src/";
+    let rust = || tree.files.iter().filter(|f| f.is_rust());
+    let sources = rust().filter(|f| f.path.starts_with(CORE));
+    let tests: BTreeSet<(&str, &str)> = sources
+        .flat_map(|f| {
+            let names = f.text.lines().filter_map(|line| line.trim().strip_prefix("fn "));
+            let path = &f.path[CORE.len()..];
+            names.filter_map(move |rest| Some((path, rest.split_once('(')?.0)))
+        })
+        .collect();
+    let exists = |full: &str| {
+        let Some((modules, name)) = full.rsplit_once("::") else { return false };
+        let modules: Vec<&str> = modules.split("::").filter(|m| *m != "tests").collect();
+        let is_of = |path: &str| modules.iter().all(|m| path.split(['/', '.']).any(|p| p == *m));
+        tests.iter().any(|(path, found)| *found == name && is_of(path))
+    };
+    let mut findings = Vec::new();
+    for file in rust().filter(|f| f.path.contains("/faults/")) {
+        for (at, _) in file.text.match_indices("Unit(") {
+            let rest = file.text[at + "Unit(".len()..].trim_start();
+            let Some((text, _)) = rest.strip_prefix('"').and_then(|s| s.split_once('"')) else {
+                continue;
+            };
+            let full: String = text.split(['\\', '\n']).map(str::trim_start).collect();
+            if !exists(&full) {
+                let line = file.text[..at].matches('\n').count() + 1;
+                let text = format!("no test {full} is in {CORE}: was it moved?");
+                findings.push(Finding::new(&file.path, line, text));
+            }
+        }
+    }
+    findings
+}
+
 /// What follows each occurrence of `mark` in `line`.
 fn after_each<'a>(line: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(mark).map(|(at, _)| &line[at + mark.len()..])
@@ -113,5 +150,19 @@ mod tests {
     fn a_crash_point_without_a_literal_is_found_but_the_macro_is_not() {
         let text = "é crash_point!($name)\ncrash_point!(NAME);\nf(\"crash_point!(\");\n";
         assert_eq!(crash_points(&Tree::of(&[(A, text)])).len(), 1);
+    }
+
+    #[test]
+    fn a_fault_whose_test_was_moved_or_renamed_is_found() {
+        let bell = ("crates/outlive/src/domain/bell.rs", "    fn a_bell_rings() {\n");
+        let deep = ("crates/outlive/src/topic/tests/age.rs", "fn an_old_one_goes() {\n");
+        let good = "Unit(\"domain::bell::tests::a_bell_rings\")\n\
+                    Unit(\n  \"topic::tests::\\\n   age::an_old_one_goes\",\n)\n";
+        let bad = "x\nUnit(\"domain::asking::tests::a_bell_rings\")\n\
+                   Unit(\"topic::tests::age::a_bell_rings\")\n";
+        let tree = |text| Tree::of(&[bell, deep, ("verify/kit/faults/list.rs", text)]);
+        assert_eq!(tests_of_faults(&tree(good)), []);
+        let lines: Vec<_> = tests_of_faults(&tree(bad)).iter().map(|f| f.line).collect();
+        assert_eq!(lines, [2, 3]);
     }
 }

@@ -215,7 +215,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.failed_is_over",
         "a request made during a look that fails is not served",
-        &[Unit("domain::asking::tests::who_asked_during_a_look_that_failed_is_served_by_another")],
+        &[Unit("domain::bell::tests::who_asked_during_a_look_that_failed_is_served_by_another")],
     ),
     fault(
         "reliable.joiner_unseen",
