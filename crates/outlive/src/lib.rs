@@ -180,10 +180,10 @@ pub use topic::msgpack;
 pub use topic::publisher::{Publisher, loan::Loan};
 pub use topic::subscriber::{Subscriber, sample::Sample};
 #[cfg(feature = "msgpack")]
-pub use types::msgpack::MsgPack;
+pub use types::value::msgpack::MsgPack;
 pub use types::{
-    Codec, Encoded, Encoding, Headed, Message, Payload, PayloadType, TypeDescription, Validity,
-    describe, msg,
+    Codec, DecodeValue, EncodeValue, Encoded, Encoding, Headed, Message, Payload, PayloadType,
+    TypeDescription, Validity, describe, msg,
 };
 pub use wait::{Descriptor, Interrupt, Ready, Shutdown, Timer, WaitSet, Waitable};
 pub use zerocopy;

@@ -54,7 +54,6 @@ mod request;
 pub(crate) mod server;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "msgpack")]
 mod values;
 pub(crate) mod wire;
 

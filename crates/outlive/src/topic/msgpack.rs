@@ -42,11 +42,7 @@
 //! # Ok::<(), outlive::Error>(())
 //! ```
 
-use std::io;
-use std::time::Duration;
-
-use serde::de::{Deserialize, DeserializeOwned};
-use serde::ser::Serialize;
+use serde::de::Deserialize;
 
 use super::builder::Builder;
 use super::subscriber::sample::Sample;
@@ -54,8 +50,8 @@ pub use super::values::Decoded;
 use super::{publisher, subscriber};
 use crate::Result;
 use crate::node::Node;
-pub use crate::types::msgpack::encode;
-use crate::types::msgpack::{MsgPack, decode, undecoded};
+pub use crate::types::value::msgpack::encode;
+use crate::types::value::msgpack::{MsgPack, decode, undecoded};
 
 /// Publishes values of type `T`; see [`publish_value`](publisher::Publisher::publish_value).
 pub type Publisher<T> = publisher::Publisher<MsgPack<T>>;
@@ -83,59 +79,6 @@ impl<T: 'static> Builder<MsgPack<T>> {
     }
 }
 
-impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
-    /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
-    ///
-    /// The slot is an eighth longer than the last value; a value that needs more is encoded again
-    /// into a larger one.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when serde cannot encode the value; else as
-    /// [`publish`](publisher::Publisher::publish). Nothing was published then.
-    ///
-    /// # Crash safety
-    /// **Strict.** As [`publish`](publisher::Publisher::publish).
-    ///
-    /// # Real-time
-    /// As [`publish`](publisher::Publisher::publish), once the topic has seen values of this size;
-    /// serialising `T` comes on top.
-    pub fn publish_value(&self, value: &T) -> Result<u64> {
-        self.publish_encoded(|to| {
-            let mut room = Room { to, length: 0 };
-            let mut serializer = rmp_serde::Serializer::new(&mut room).with_struct_map();
-            value.serialize(&mut serializer).map_err(|e| e.to_string())?;
-            Ok(room.length)
-        })
-    }
-}
-
-/// A slot to encode into. What does not fit is counted, so that the next one fits.
-struct Room<'a> {
-    to: &'a mut [u8],
-    length: usize,
-}
-
-impl io::Write for Room<'_> {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    #[inline]
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let end = self.length + bytes.len();
-        if let Some(to) = self.to.get_mut(self.length..end) {
-            to.copy_from_slice(bytes);
-        }
-        self.length = end;
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl<T: 'static> Sample<MsgPack<T>> {
     /// Decodes the value; as [`MsgPack::decode`], with an error that says which message it was.
     ///
@@ -157,38 +100,6 @@ impl<T: 'static> Sample<MsgPack<T>> {
             let object = format!("message {} of publisher {}", self.seq(), self.publisher());
             undecoded::<U>(&object, self.as_bytes().len(), &why)
         })
-    }
-}
-
-impl<T: DeserializeOwned + 'static> subscriber::Subscriber<MsgPack<T>> {
-    /// The next message, decoded, or `None` when there is none now. Never waits.
-    ///
-    /// # Errors
-    /// `Corrupt`, naming the topic: a message is not MessagePack of a `T`; it is consumed, and the
-    /// next call continues after it. Else as [`receive`](subscriber::Subscriber::receive).
-    pub fn receive_value(&mut self) -> Result<Option<Decoded<T>>> {
-        let sample = self.receive()?;
-        sample.map(|sample| self.value_of(&sample)).transpose()
-    }
-
-    /// As [`receive_value`](subscriber::Subscriber::receive_value), waiting as
-    /// [`receive_timeout`](subscriber::Subscriber::receive_timeout) does.
-    ///
-    /// # Errors
-    /// As [`receive_value`](subscriber::Subscriber::receive_value).
-    pub fn receive_value_timeout(&mut self, timeout: Duration) -> Result<Option<Decoded<T>>> {
-        let sample = self.receive_timeout(timeout)?;
-        sample.map(|sample| self.value_of(&sample)).transpose()
-    }
-
-    fn value_of(&self, sample: &Sample<MsgPack<T>>) -> Result<Decoded<T>> {
-        let meta = *sample.meta();
-        let value = decode(sample.as_bytes()).map_err(|why| {
-            let object =
-                format!("{} (message {} of publisher {})", self.topic(), meta.seq, meta.publisher);
-            undecoded::<T>(&object, sample.as_bytes().len(), &why)
-        })?;
-        Ok(Decoded { value, meta })
     }
 }
 

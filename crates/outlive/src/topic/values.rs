@@ -9,25 +9,35 @@ use super::ring::layout::SLICE_INLINE_BYTES_MAX;
 use super::subscriber::Subscriber;
 use super::subscriber::raw::Meta;
 use super::subscriber::sample::Sample;
-use crate::types::encoded::{ATTEMPTS_MAX, Codec, Encoded, undecoded, unencodable};
-use crate::types::payload::{Blob, Payload};
+use crate::Result;
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
-use crate::{Error, Result};
+use crate::types::value::{
+    ATTEMPTS_MAX, DecodeValue, EncodeValue, decode, never_the_same, too_long, unencodable,
+};
 
-impl<T: Payload + ?Sized> Publisher<T> {
-    /// Publishes what `encode` writes into the slot it gets; it returns the length, also if that is
-    /// more than there is room for.
+const DOING: &str = "publishing on";
+
+impl<P: EncodeValue + ?Sized> Publisher<P> {
+    /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
+    ///
+    /// The slot is an eighth longer than the last value, where there is room for that; a value that
+    /// needs more, or finds no such slot, is encoded again into one of its own length.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when serde or the codec cannot encode the value; else as
+    /// [`Publisher::publish`]. Nothing was published then.
     ///
     /// # Crash safety
     /// **Strict.** As [`Publisher::publish`].
-    pub(super) fn publish_encoded(
-        &self,
-        encode: impl Fn(&mut [u8]) -> std::result::Result<usize, String>,
-    ) -> Result<u64>
-    where
-        T: Blob,
-    {
-        let encode = |to: &mut [u8]| encode(to).map_err(|why| self.unencodable(&why));
+    ///
+    /// # Real-time
+    /// As [`Publisher::publish`], once the topic has seen values of this size; encoding comes on
+    /// top.
+    pub fn publish_value(&self, value: &P::Value) -> Result<u64> {
+        let encode = |to: &mut [u8]| {
+            let encoded = P::encode_value(value, to);
+            encoded.map_err(|why| unencodable::<P>(DOING, &self.topic(), &why))
+        };
         let inline_max = self.writer.borrow().inline_bytes_max().min(SLICE_INLINE_BYTES_MAX);
         let expected = self.length_hint.get();
         // Where there is no room for another like the last one, this one may still be small.
@@ -42,7 +52,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
                     small[..length].copy_from_slice(&filled.bytes()[..length]);
                 }
                 self.length_hint.set(length);
-                return self.publish(T::new_ref(&small[..length]));
+                return self.publish(P::of_bytes(&small[..length]));
             }
             if let Some(filled) = filled
                 && length <= filled.bytes().len()
@@ -51,30 +61,24 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 return filled.publish_first(length);
             }
             if length > PAYLOAD_BYTES_MAX {
-                let why = format!("{length} bytes are more than a payload has");
-                return Err(self.unencodable(&why));
+                return Err(too_long::<P>(DOING, &self.topic(), length));
             }
             loan = Some(self.loan_near(length)?);
         }
-        Err(self.unencodable("its length changes from one attempt to the next"))
+        Err(never_the_same::<P>(DOING, &self.topic()))
     }
 
     /// A slot for a value of `bytes` bytes, an eighth longer where there is room for that.
-    fn loan_near(&self, bytes: usize) -> Result<Loan<'_, T>> {
+    fn loan_near(&self, bytes: usize) -> Result<Loan<'_, P>> {
         self.loan_bytes(bytes.saturating_add(bytes / 8)).or_else(|_| self.loan_bytes(bytes))
-    }
-
-    #[cold]
-    fn unencodable(&self, why: &str) -> Error {
-        unencodable(T::ENCODING, "publishing on", &self.topic(), &why)
     }
 }
 
 /// A decoded value and where it came from.
 #[derive(Clone, Debug)]
 pub struct Decoded<T> {
-    pub(super) value: T,
-    pub(super) meta: Meta,
+    value: T,
+    meta: Meta,
 }
 
 impl<T> Decoded<T> {
@@ -97,34 +101,13 @@ impl<T> Deref for Decoded<T> {
     }
 }
 
-impl<C: Codec> Publisher<Encoded<C>> {
-    /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
-    ///
-    /// The slot is an eighth longer than the last value, where there is room for that; a value that
-    /// needs more, or finds no such slot, is encoded again into one of its own length.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when the codec cannot encode the value; else as [`Publisher::publish`].
-    /// Nothing was published then.
-    ///
-    /// # Crash safety
-    /// **Strict.** As [`Publisher::publish`].
-    ///
-    /// # Real-time
-    /// As [`Publisher::publish`], once the topic has seen values of this size; encoding comes on
-    /// top.
-    pub fn publish_value(&self, value: &C::Value) -> Result<u64> {
-        self.publish_encoded(|to| C::encode(value, to).map_err(|e| e.to_string()))
-    }
-}
-
-impl<C: Codec> Subscriber<Encoded<C>> {
+impl<P: DecodeValue + ?Sized> Subscriber<P> {
     /// The next message, decoded, or `None` when there is none now. Never waits.
     ///
     /// # Errors
     /// `Corrupt`, naming the topic: a message cannot be decoded; it is consumed, and the next call
     /// continues after it. Else as [`Subscriber::receive`].
-    pub fn receive_value(&mut self) -> Result<Option<Decoded<C::Value>>> {
+    pub fn receive_value(&mut self) -> Result<Option<Decoded<P::Value>>> {
         let sample = self.receive()?;
         sample.map(|sample| self.value_of(&sample)).transpose()
     }
@@ -136,19 +119,16 @@ impl<C: Codec> Subscriber<Encoded<C>> {
     pub fn receive_value_timeout(
         &mut self,
         timeout: Duration,
-    ) -> Result<Option<Decoded<C::Value>>> {
+    ) -> Result<Option<Decoded<P::Value>>> {
         let sample = self.receive_timeout(timeout)?;
         sample.map(|sample| self.value_of(&sample)).transpose()
     }
 
-    fn value_of(&self, sample: &Sample<Encoded<C>>) -> Result<Decoded<C::Value>> {
+    fn value_of(&self, sample: &Sample<P>) -> Result<Decoded<P::Value>> {
         let meta = *sample.meta();
-        let value = C::decode(sample.as_bytes()).map_err(|why| {
-            let object =
-                format!("{} (message {} of publisher {})", self.topic(), meta.seq, meta.publisher);
-            undecoded::<C>(&object, sample.as_bytes().len(), &why)
-        })?;
-        Ok(Decoded { value, meta })
+        let (seq, publisher) = (meta.seq, meta.publisher);
+        let object = || format!("{} (message {seq} of publisher {publisher})", self.topic());
+        Ok(Decoded { value: decode::<P>(sample, object)?, meta })
     }
 }
 

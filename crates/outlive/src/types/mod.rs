@@ -11,17 +11,16 @@
 //! | `describe`, `msg` | fields of a type, for tools and other languages; ready-made types |
 
 pub mod describe;
-pub(crate) mod encoded;
 pub(crate) mod headed;
 pub mod msg;
-#[cfg(feature = "msgpack")]
-pub(crate) mod msgpack;
 pub(crate) mod payload;
 pub(crate) mod payload_type;
 pub(crate) mod schema;
+pub(crate) mod value;
 
 pub use describe::TypeDescription;
-pub use encoded::{Codec, Encoded};
 pub use headed::Headed;
 pub use payload::{Encoding, Message, Payload, Validity};
 pub use payload_type::PayloadType;
+pub use value::encoded::{Codec, Encoded};
+pub use value::{DecodeValue, EncodeValue};

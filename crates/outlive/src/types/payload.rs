@@ -358,15 +358,6 @@ pub(super) fn are_elements<E: Message>(bytes: &[u8]) -> bool {
     E::VALIDITY.any || bytes.chunks_exact(size_of::<E>().max(1)).all(is_element::<E>)
 }
 
-/// A payload that is encoded bytes: any bytes may be one.
-pub(crate) trait Blob: Payload {
-    /// Those bytes as a payload.
-    fn new_ref(bytes: &[u8]) -> &Self;
-
-    /// Room to encode into.
-    fn room(&mut self) -> &mut [u8];
-}
-
 // SAFETY: `fits` is the exact size; of that, what is valid is a `T` (TryFromBytes).
 unsafe impl<T: Message> Payload for T {
     type Element = T;

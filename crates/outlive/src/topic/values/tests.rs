@@ -1,9 +1,8 @@
 //! Values of third-party encodings over topics, queues and services.
 
-use super::*;
 use crate::os::fixture::TempDir;
 use crate::types::{Encoding, PayloadType};
-use crate::{Deadline, ErrorKind, Node};
+use crate::{Codec, Deadline, Encoded, ErrorKind, Node};
 
 /// JSON text as it is; what begins with `!` cannot be sent.
 struct Text<const N: usize>;

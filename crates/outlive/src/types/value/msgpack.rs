@@ -1,14 +1,15 @@
 //! The MessagePack of a serde type as a payload, and the decoding of its bytes.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::marker::PhantomData;
+use std::{fmt, io};
 
-use serde::de::Deserialize;
+use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
-use super::describe::TypeDescription;
-use super::payload::{Blob, Encoding, Payload, sealed};
+use super::{DecodeValue, EncodeValue};
+use crate::types::describe::TypeDescription;
+use crate::types::payload::{Encoding, Payload, sealed};
 use crate::{Error, ErrorKind, Result};
 
 /// Deepest nesting that is decoded: garbage must not exhaust the stack.
@@ -103,13 +104,61 @@ unsafe impl<T: 'static> Payload for MsgPack<T> {
     }
 }
 
-impl<T: 'static> Blob for MsgPack<T> {
-    fn new_ref(bytes: &[u8]) -> &Self {
+impl<T: Serialize + 'static> EncodeValue for MsgPack<T> {
+    type Value = T;
+
+    fn encode_value(value: &T, to: &mut [u8]) -> std::result::Result<usize, String> {
+        let mut room = Room { to, length: 0 };
+        let mut serializer = rmp_serde::Serializer::new(&mut room).with_struct_map();
+        value.serialize(&mut serializer).map_err(|e| e.to_string())?;
+        Ok(room.length)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> &Self {
         Self::new(bytes)
     }
 
     fn room(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+}
+
+/// A slot to encode into. What does not fit is counted, so that the next one fits.
+struct Room<'a> {
+    to: &'a mut [u8],
+    length: usize,
+}
+
+impl io::Write for Room<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let end = self.length + bytes.len();
+        if let Some(to) = self.to.get_mut(self.length..end) {
+            to.copy_from_slice(bytes);
+        }
+        self.length = end;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<T: DeserializeOwned + 'static> DecodeValue for MsgPack<T> {
+    type Value = T;
+
+    fn decode_value(&self) -> std::result::Result<T, String> {
+        decode(&self.bytes)
+    }
+
+    fn undecoded(object: &str, length: usize, why: &str) -> Error {
+        undecoded::<T>(object, length, why)
     }
 }
 

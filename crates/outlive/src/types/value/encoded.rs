@@ -4,9 +4,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::describe::TypeDescription;
-use super::payload::{Blob, Encoding, Payload, sealed};
-use super::payload_type::PayloadType;
+use super::{DecodeValue, EncodeValue, decode};
+use crate::types::describe::TypeDescription;
+use crate::types::payload::{Encoding, Payload, sealed};
+use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 
 /// How values of one type become bytes of an encoding that others define: Protocol Buffers, JSON,
@@ -121,8 +122,7 @@ impl<C: Codec> Encoded<C> {
     /// # Errors
     /// `Corrupt`: the bytes are not such a value.
     pub fn decode(&self) -> Result<C::Value> {
-        let what = format!("a value of {}", C::ENCODING.as_str());
-        C::decode(&self.bytes).map_err(|why| undecoded::<C>(&what, self.bytes.len(), &why))
+        decode(self, || format!("a value of {}", C::ENCODING.as_str()))
     }
 }
 
@@ -177,8 +177,14 @@ unsafe impl<C: Codec> Payload for Encoded<C> {
     }
 }
 
-impl<C: Codec> Blob for Encoded<C> {
-    fn new_ref(bytes: &[u8]) -> &Self {
+impl<C: Codec> EncodeValue for Encoded<C> {
+    type Value = C::Value;
+
+    fn encode_value(value: &C::Value, to: &mut [u8]) -> std::result::Result<usize, String> {
+        C::encode(value, to).map_err(|e| e.to_string())
+    }
+
+    fn of_bytes(bytes: &[u8]) -> &Self {
         Self::new(bytes)
     }
 
@@ -187,30 +193,19 @@ impl<C: Codec> Blob for Encoded<C> {
     }
 }
 
-/// Attempts at a value whose encoded length changes from one to the next.
-pub(crate) const ATTEMPTS_MAX: usize = 3;
+impl<C: Codec> DecodeValue for Encoded<C> {
+    type Value = C::Value;
 
-#[cold]
-pub(crate) fn unencodable(
-    encoding: Encoding,
-    doing: &'static str,
-    object: &str,
-    why: &dyn fmt::Display,
-) -> Error {
-    let encoding = encoding.display_name();
-    let remedy = format!("the value cannot be encoded as {encoding}: {why}: change its type");
-    Error::new(ErrorKind::InvalidArgument, doing, object, remedy)
-}
+    fn decode_value(&self) -> std::result::Result<C::Value, String> {
+        C::decode(&self.bytes).map_err(|e| e.to_string())
+    }
 
-#[cold]
-pub(crate) fn undecoded<C: Codec>(object: &str, length: usize, why: &dyn fmt::Display) -> Error {
-    let (name, encoding) = (C::type_name(), C::ENCODING.as_str());
-    Error::new(
-        ErrorKind::Corrupt,
-        "decoding",
-        object,
-        format!(
+    #[cold]
+    fn undecoded(object: &str, length: usize, why: &str) -> Error {
+        let (name, encoding) = (C::type_name(), C::ENCODING.as_str());
+        let remedy = format!(
             "its {length} bytes are not a valid {name} ({encoding}): {why}: correct the sender"
-        ),
-    )
+        );
+        Error::new(ErrorKind::Corrupt, "decoding", object, remedy)
+    }
 }

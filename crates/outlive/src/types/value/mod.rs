@@ -1,0 +1,109 @@
+//! Payloads that are values in encoded form, and what turns one into the other.
+//!
+//! [`EncodeValue`] and [`DecodeValue`] are what ports need to send and receive values;
+//! `encoded` has them for the codecs of other libraries, `msgpack` for all types of serde.
+
+use std::fmt;
+
+use super::payload::{Encoding, Payload};
+use super::payload_type::PAYLOAD_BYTES_MAX;
+use crate::{Error, ErrorKind, Result};
+
+pub(crate) mod encoded;
+#[cfg(feature = "msgpack")]
+pub(crate) mod msgpack;
+
+/// A payload that ports encode values into: `MsgPack<T>` where serde can serialise `T`,
+/// [`Encoded<C>`](encoded::Encoded) with any [`Codec`](encoded::Codec).
+pub trait EncodeValue: Payload {
+    /// What is encoded.
+    type Value;
+
+    /// Encodes into `to`, and returns the length, also if that is more than there is room for.
+    #[doc(hidden)]
+    fn encode_value(value: &Self::Value, to: &mut [u8]) -> std::result::Result<usize, String>;
+
+    /// Encoded bytes as a payload.
+    #[doc(hidden)]
+    fn of_bytes(bytes: &[u8]) -> &Self;
+
+    /// Room to encode into.
+    #[doc(hidden)]
+    fn room(&mut self) -> &mut [u8];
+}
+
+/// A payload that ports decode values from: `MsgPack<T>` where serde can deserialise `T`,
+/// [`Encoded<C>`](encoded::Encoded) with any [`Codec`](encoded::Codec).
+pub trait DecodeValue: Payload {
+    /// What is decoded.
+    type Value;
+
+    /// The value, or why the bytes are not one.
+    #[doc(hidden)]
+    fn decode_value(&self) -> std::result::Result<Self::Value, String>;
+
+    /// What to say when bytes of `object` are not a value.
+    #[doc(hidden)]
+    fn undecoded(object: &str, length: usize, why: &str) -> Error;
+}
+
+/// Attempts at a value whose encoded length changes from one to the next.
+pub(crate) const ATTEMPTS_MAX: usize = 3;
+/// Room for the first attempt at a value of unknown length, bytes.
+const ROOM_BYTES: usize = 512;
+
+/// The value of `payload`, which was found in `object`.
+pub(crate) fn decode<P: DecodeValue + ?Sized>(
+    payload: &P,
+    object: impl FnOnce() -> String,
+) -> Result<P::Value> {
+    let undecoded = |why: String| P::undecoded(&object(), payload.bytes().len(), &why);
+    payload.decode_value().map_err(undecoded)
+}
+
+/// The bytes of `value`, for those who copy them anyhow.
+pub(crate) fn encode<P: EncodeValue + ?Sized>(
+    value: &P::Value,
+    doing: &'static str,
+    object: &str,
+) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; ROOM_BYTES];
+    for _ in 0..ATTEMPTS_MAX {
+        let encoded = P::encode_value(value, &mut bytes);
+        let length = encoded.map_err(|why| unencodable::<P>(doing, object, &why))?;
+        if length <= bytes.len() {
+            bytes.truncate(length);
+            return Ok(bytes);
+        }
+        if length > PAYLOAD_BYTES_MAX {
+            return Err(too_long::<P>(doing, object, length));
+        }
+        bytes = vec![0; length];
+    }
+    Err(never_the_same::<P>(doing, object))
+}
+
+#[cold]
+pub(crate) fn too_long<P: Payload + ?Sized>(
+    doing: &'static str,
+    object: &str,
+    length: usize,
+) -> Error {
+    unencodable::<P>(doing, object, &format_args!("{length} bytes are more than a payload has"))
+}
+
+#[cold]
+pub(crate) fn never_the_same<P: Payload + ?Sized>(doing: &'static str, object: &str) -> Error {
+    unencodable::<P>(doing, object, &"its length changes from one attempt to the next")
+}
+
+#[cold]
+pub(crate) fn unencodable<P: Payload + ?Sized>(
+    doing: &'static str,
+    object: &str,
+    why: &dyn fmt::Display,
+) -> Error {
+    let encoding = Encoding::display_name(P::ENCODING);
+    let remedy = format!("the value cannot be encoded as {encoding}: {why}: change its type");
+    Error::new(ErrorKind::InvalidArgument, doing, object, remedy)
+}
