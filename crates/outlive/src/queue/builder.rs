@@ -89,9 +89,9 @@ impl<T: Payload + ?Sized> Builder<T> {
     }
 
     /// For a producer: the initial and minimum size of its lane, bytes; by default 16 KiB, or the
-    /// size of four messages if that is more. A lane that starts at its bound never grows. A stream
-    /// of small messages at full speed is up to twice as fast in a lane larger than the cores'
-    /// caches, such as 4 MiB.
+    /// size of four messages if that is more. A lane has 4 KiB at least. One that starts at its
+    /// bound never grows. A stream of small messages at full speed is up to twice as fast in a lane
+    /// larger than the cores' caches, such as 4 MiB.
     pub fn first_bytes(mut self, bytes: u64) -> Self {
         self.first_bytes = bytes;
         self

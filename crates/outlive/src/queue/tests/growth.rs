@@ -111,6 +111,20 @@ fn a_first_segment_without_end_is_as_large_as_the_bound() {
     }
 }
 
+/// A consumer takes a shorter lane for garbage: what it held was lost, and nobody said so.
+#[test]
+fn a_first_segment_of_next_to_nothing_is_a_page() {
+    let dir = TempDir::new("queue-least-bytes");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    for first in [0, 1, 512, 1024, 2048, 2049, 4095] {
+        let mut producer = n.queue::<u64>("q").unwrap().first_bytes(first).producer().unwrap();
+        assert_eq!(producer.memory_bytes(), 4096, "{first}");
+        producer.send(&first).unwrap();
+        assert_eq!(drain(&mut consumer), [first]);
+    }
+}
+
 /// The producer has raised its flag in the newest segment, which the consumer does not see yet.
 #[test]
 fn a_producer_goes_on_once_a_segment_is_left_behind_though_others_follow() {

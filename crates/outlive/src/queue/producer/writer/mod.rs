@@ -54,8 +54,10 @@ impl Writer {
         let shape = queue.meta.shape();
         let bound_bytes = bound_bytes.min(CAPACITY_BYTES_MAX);
         let largest = largest_power(bound_bytes);
-        // Four messages at first, where messages have one size.
-        let wanted = first_bytes.max(4 * (shape.record(shape.item.max(1)) + shape.unit));
+        // Four messages at first, where messages have one size. Consumers take less for garbage.
+        let least = if fault("queue.first_of_any_size") { 0 } else { CAPACITY_BYTES_MIN };
+        let four = 4 * (shape.record(shape.item.max(1)) + shape.unit);
+        let wanted = first_bytes.max(four).max(least);
         let first_bytes = wanted.min(largest).next_power_of_two().min(largest);
         let holds = first_bytes.saturating_sub(shape.unit);
         if bound_bytes < CAPACITY_BYTES_MIN || holds < shape.record(shape.item) {

@@ -414,6 +414,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("service::tests::failures::a_server_whose_word_alone_says_dead_fails_no_request")],
     ),
     fault(
+        "queue.first_of_any_size",
+        "a lane begins smaller than any that a consumer reads",
+        &[Unit("queue::tests::growth::a_first_segment_of_next_to_nothing_is_a_page")],
+    ),
+    fault(
         "queue.nobodys_type",
         "a queue keeps the type of one that died before it had joined",
         &[Unit("queue::tests::leave::who_died_before_it_joined_leaves_no_type")],
