@@ -79,35 +79,46 @@ fn programs(all: bool) -> Result<Programs, String> {
     Ok(programs)
 }
 
+/// Workers for each processor where checks are single tests: many a fault makes one hang, until its
+/// time is up.
+const WORKERS_OF_TESTS: usize = 3;
+
 /// Runs the jobs on all processors, each on one of its own: a sweep pins itself to the first.
 fn run_all(programs: &Programs, jobs: &[Job]) -> Result<Vec<Verdict>, String> {
-    let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(BTreeMap::new());
     let failed = Mutex::new(None);
-    let work = |cpu: usize| {
-        Affinity::one(cpu).apply();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(fault, check)) = jobs.get(at) else { return };
-            let mut verdict = programs.run(check, fault);
-            // A sweep takes its other chances by itself.
-            let rounds = if matches!(check, Check::Sweep(_)) { 1 } else { ROUNDS };
-            for _ in 1..rounds {
-                if fault.is_some() && matches!(verdict, Ok(Verdict::Passed)) {
-                    verdict = programs.run(check, fault);
-                }
+    let do_one = |at: usize, (fault, check): Job| {
+        let mut verdict = programs.run(check, fault);
+        // A sweep takes its other chances by itself.
+        let rounds = if matches!(check, Check::Sweep(_)) { 1 } else { ROUNDS };
+        for _ in 1..rounds {
+            if fault.is_some() && matches!(verdict, Ok(Verdict::Passed)) {
+                verdict = programs.run(check, fault);
             }
-            match verdict {
-                Ok(verdict) => drop(verdicts.lock().unwrap().insert(at, verdict)),
-                Err(e) => *failed.lock().unwrap() = Some(e),
-            }
+        }
+        match verdict {
+            Ok(verdict) => drop(verdicts.lock().unwrap().insert(at, verdict)),
+            Err(e) => *failed.lock().unwrap() = Some(e),
         }
     };
-    std::thread::scope(|scope| {
-        for cpu in Affinity::current().cpus() {
-            scope.spawn(move || work(cpu));
-        }
-    });
+    let is_test = |(_, job): &(usize, &Job)| matches!(job.1, Check::Unit(_) | Check::Value(_));
+    let (tests, others): (Vec<_>, Vec<_>) = jobs.iter().enumerate().partition(is_test);
+    for (jobs, workers) in [(tests, WORKERS_OF_TESTS), (others, 1)] {
+        let next = AtomicUsize::new(0);
+        let work = &|cpu: usize| {
+            Affinity::one(cpu).apply();
+            while let Some(&(at, &job)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                do_one(at, job);
+            }
+        };
+        std::thread::scope(|scope| {
+            for cpu in Affinity::current().cpus() {
+                for _ in 0..workers {
+                    scope.spawn(move || work(cpu));
+                }
+            }
+        });
+    }
     match failed.into_inner().unwrap() {
         Some(e) => Err(e),
         None => Ok(verdicts.into_inner().unwrap().into_values().collect()),
