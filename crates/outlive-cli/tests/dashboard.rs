@@ -277,6 +277,34 @@ fn strangers_and_bad_requests_are_refused() {
     dashboard.end();
 }
 
+/// Of its places none was left for anybody else.
+#[test]
+fn clients_that_trickle_keep_nobody_out() {
+    let home = Home::new("dashboard-trickle");
+    let _node = node(&home, "stays");
+    let dashboard = Dashboard::start(&home, "");
+    let request = format!("GET /api/state HTTP/1.1\r\nHost: {}\r\n\r\n", dashboard.address);
+    let (mut good, mut busy) = (0, 0);
+    beside_trickling(200, &dashboard.address, || {
+        for _ in 0..40 {
+            let mut answer = String::new();
+            let asked = TcpStream::connect(&dashboard.address).and_then(|mut stream| {
+                stream.write_all(request.as_bytes())?;
+                stream.read_to_string(&mut answer)
+            });
+            let whole = answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"stays\"");
+            match asked.is_ok() && whole {
+                true => good += 1,
+                false => busy += 1,
+            }
+        }
+    });
+    println!("beside 200 clients that trickle {good} requests were answered, {busy} not");
+    // One may be overtaken by two dozen others before its thread has read it.
+    assert!(good >= 30, "{good} answered, {busy} not");
+    dashboard.end();
+}
+
 #[test]
 fn without_a_thread_it_says_so() {
     let home = Home::new("dashboard-thread");

@@ -120,26 +120,8 @@ fn clients_that_trickle_keep_nobody_out() {
     told.read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("outlive: metrics at http://").unwrap();
     let address = address.strip_suffix("/metrics").unwrap().to_owned();
-    let over = std::sync::atomic::AtomicBool::new(false);
     let (mut good, mut busy) = (0, 0);
-    std::thread::scope(|scope| {
-        for n in 0..200 {
-            let (address, over) = (&address, &over);
-            scope.spawn(move || {
-                while !over.load(std::sync::atomic::Ordering::Relaxed) {
-                    if let Ok(mut stream) = TcpStream::connect(address) {
-                        let slowly = std::time::Duration::from_millis(50 + n % 50);
-                        while !over.load(std::sync::atomic::Ordering::Relaxed)
-                            && stream.write_all(b"G").is_ok()
-                        {
-                            std::thread::sleep(slowly);
-                        }
-                    }
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                }
-            });
-        }
-        std::thread::sleep(std::time::Duration::from_millis(500));
+    beside_trickling(200, &address, || {
         for _ in 0..40 {
             let mut answer = String::new();
             let asked = TcpStream::connect(&address).and_then(|mut stream| {
@@ -151,7 +133,6 @@ fn clients_that_trickle_keep_nobody_out() {
                 false => busy += 1,
             }
         }
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     println!("beside 200 clients that trickle {good} requests were answered, {busy} not");
     // One may be overtaken by two dozen others before its thread has read it.

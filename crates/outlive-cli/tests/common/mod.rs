@@ -7,8 +7,10 @@ pub(crate) mod proto;
 pub(crate) mod robot;
 
 use std::io::Write;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use testkit::spawn::spawn_program;
@@ -286,4 +288,38 @@ pub(crate) fn noise(bytes: usize) -> Vec<u8> {
     let mut noise = vec![0; bytes];
     testkit::Rng::new(7).fill(&mut noise);
     noise
+}
+
+/// Does it beside so many clients of a server that send a byte now and then and come again when
+/// they are sent away.
+pub(crate) fn beside_trickling(clients: u64, address: &str, what: impl FnOnce()) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for n in 0..clients {
+            let over = &over;
+            scope.spawn(move || {
+                let slowly = Duration::from_millis(50 + n % 50);
+                while !over.load(Relaxed) {
+                    if let Ok(mut stream) = TcpStream::connect(address) {
+                        while !over.load(Relaxed) && stream.write_all(b"G").is_ok() {
+                            std::thread::sleep(slowly);
+                        }
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        // Ended however it ends: a scope waits for its threads.
+        let _over = Over(&over);
+        std::thread::sleep(Duration::from_millis(500));
+        what();
+    });
+}
+
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
