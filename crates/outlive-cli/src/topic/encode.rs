@@ -199,8 +199,11 @@ fn choice(names: &Names, value: &Value, path: &str, out: &mut [u8]) -> Result<()
 fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
     macro_rules! whole {
         ($t:ty) => {{
-            // 128 bits travel as text.
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            // Text where JSON's numbers may have been rounded: `echo` writes 128 bits so.
+            let text = match value.as_str() {
+                Some(text) if size_of::<$t>() >= 8 => text.to_owned(),
+                _ => value.to_string(),
+            };
             match text.parse::<$t>() {
                 Ok(v) => out[..size_of::<$t>()].copy_from_slice(&v.to_le_bytes()),
                 Err(_) => {
@@ -321,6 +324,24 @@ mod tests {
         let wide = primitive("u128", Encoding::Fixed, 16).unwrap();
         let most = u128::MAX.to_string();
         assert_eq!(shown(&wide, &format!("\"{most}\"")), most);
+    }
+
+    /// `"3"` was taken as a number of any width.
+    #[test]
+    fn an_integer_may_be_text_only_where_numbers_of_json_are_rounded() {
+        let of = |name: &str, json: &str| {
+            let all = [("u8", 1), ("i16", 2), ("u32", 4), ("u64", 8), ("i64", 8), ("i128", 16)];
+            let bytes = all.iter().find(|(of, _)| *of == name).unwrap().1;
+            shown(&primitive(name, Encoding::Fixed, bytes).unwrap(), json)
+        };
+        assert_eq!(of("u8", "\"3\""), "the value must be a u8 (0 to 255), not \"3\"");
+        assert_eq!(of("i16", "\"-3\""), "the value must be a i16 (-32768 to 32767), not \"-3\"");
+        assert_eq!(of("u32", "\"3\""), "the value must be a u32 (0 to 4294967295), not \"3\"");
+        assert_eq!(of("u64", "\"9007199254740993\""), "9007199254740993");
+        assert_eq!(of("i64", "\"-9007199254740993\""), "-9007199254740993");
+        assert_eq!(of("i128", "\"-1\""), "-1");
+        let wrong = of("u64", "\"-1\"");
+        assert!(wrong.ends_with("to 18446744073709551615), not \"-1\""), "{wrong}");
     }
 
     #[test]
