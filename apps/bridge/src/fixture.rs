@@ -37,9 +37,16 @@ impl Alone {
 
     /// One that has just begun.
     pub(crate) fn bridge(&self) -> Arc<Shared> {
-        let text = "namespace = \"alone\"\nlisten = [\"tcp/127.0.0.1:0\"]\n\
-                    [[topic]]\npattern = \"/**\"\n";
-        let config = Config::parse("alone.toml", text, Known::default()).expect("a good file");
+        self.bridge_with("")
+    }
+
+    /// The same with more in its file.
+    pub(crate) fn bridge_with(&self, rules: &str) -> Arc<Shared> {
+        let text = format!(
+            "namespace = \"alone\"\nlisten = [\"tcp/127.0.0.1:0\"]\n\
+             [[topic]]\npattern = \"/**\"\n{rules}"
+        );
+        let config = Config::parse("alone.toml", &text, Known::default()).expect("a good file");
         let domain = Domain::of(&self.settings()).expect("a domain");
         let session = link::open(&config, &Arc::default()).expect("a link to nobody");
         let session = session.expect("it is not to end");

@@ -351,6 +351,48 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Alone;
+
+    /// A port of a topic of bytes that comes in.
+    fn port(shared: &Arc<Shared>, node: &Node, name: &str) -> Port {
+        let (shared, node, name) = (shared.clone(), node.clone(), name.to_owned());
+        let (of, attributes) = (PayloadType::of::<[u8]>(), BTreeMap::new());
+        Port::open(Topic { shared, node, name, of, attributes, depth: 8 }).expect("a port")
+    }
+
+    #[test]
+    fn each_publisher_that_comes_in_has_publisher_bytes_for_itself() {
+        const MOST: u64 = 1 << 20;
+        let alone = Alone::new("publisher-bytes");
+        let publish = |port: &mut Port, bytes| {
+            let done = port.publish(bytes, |to| {
+                to.fill(7);
+                true
+            });
+            done.map_err(|e| e.kind())
+        };
+        let (far, wide) = (alone.node("far"), MOST as usize * 3 / 4);
+        let shared = alone.bridge_with(&format!("[limits]\npublisher_bytes = {MOST}\n"));
+        // Two of one topic, and one of another: more than publisher_bytes together.
+        let mut ports = [
+            port(&shared, &shared.node, "/map"),
+            port(&shared, &far, "/map"),
+            port(&shared, &shared.node, "/image"),
+        ];
+        for port in &mut ports {
+            assert_eq!(publish(port, wide), Ok(()));
+            assert_eq!(publish(port, MOST as usize + 1), Err(ErrorKind::OutOfMemory));
+            // As many as its ring has room for, and more.
+            for _ in 0..20 {
+                let done = publish(port, wide / 8);
+                assert!(matches!(done, Ok(()) | Err(ErrorKind::OutOfMemory)), "{done:?}");
+                let taken = port.publisher.as_ref().map_or(0, Publisher::memory_bytes);
+                assert!(taken <= MOST + HEAD_BYTES, "{taken} bytes");
+            }
+        }
+        let all: u64 = ports.iter().map(|port| port.share.taken).sum();
+        assert!(all > 2 * MOST, "{all} bytes");
+    }
 
     fn limits(total_bytes: u64) -> Limits {
         Limits { depth: 1, publisher_bytes: total_bytes, total_bytes }
