@@ -225,9 +225,17 @@ fn damage_is_skipped_told_and_ends_with_its_code() {
     home.run(&format!("record /frames --history 64 --count 40 {split} --output {out}"))
         .expect(DONE);
     let part = file.with_file_name(format!("{}_000.mcap", file.file_stem().unwrap().display()));
-    for command in ["info --check", "convert"] {
+    // The limit of a message as well: it is in one chunk.
+    let left = home.root().with_extension("left.mcap");
+    let recover = format!("recover --overwrite --output {}", left.display());
+    for (command, code) in [
+        ("info --check", CORRUPT),
+        ("play --rate 1000 --remap /frames:=/small", CORRUPT),
+        ("convert", CORRUPT),
+        (recover.as_str(), LOSS),
+    ] {
         let small = format!("{command} --chunk-bytes-max 300000 {}", part.display());
-        let told = home.run(&small).expect(CORRUPT).err;
+        let told = home.run(&small).expect(code).err;
         assert!(told.contains("at most 300000 are read (--chunk-bytes-max)"), "{told}");
     }
     let mut bytes = std::fs::read(&part).unwrap();

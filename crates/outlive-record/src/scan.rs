@@ -30,7 +30,8 @@ const NAME_BYTES_MAX: usize = 8;
 /// How much of a file to believe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest chunk that is unpacked, and largest record, bytes; 512 MiB.
+    /// Largest chunk that is unpacked, and largest record outside chunks, bytes; 512 MiB. So no
+    /// message is larger.
     pub chunk_bytes_max: u64,
 }
 

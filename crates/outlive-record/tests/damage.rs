@@ -279,6 +279,42 @@ fn a_chunk_that_holds_too_much_counts_as_damaged() {
     assert_eq!((whole.messages, whole.messages().unwrap().count()), (1, 1));
 }
 
+/// Others write files without chunks: the same limit holds for each message of them.
+#[test]
+fn a_message_outside_chunks_that_is_too_large_counts_as_damaged() {
+    let home = Home::new("message");
+    let mut writer = mcap::WriteOptions::new()
+        .use_chunks(false)
+        .create(std::io::Cursor::new(Vec::new()))
+        .unwrap();
+    let channel = writer.add_channel(0, "/bytes", "x", &BTreeMap::new()).unwrap();
+    for (sequence, bytes) in [100, 9000, 100, 8000].into_iter().enumerate() {
+        let sequence = sequence as u32;
+        let head = mcap::records::MessageHeader {
+            channel_id: channel,
+            sequence,
+            log_time: u64::from(sequence),
+            publish_time: 0,
+        };
+        writer.write_to_known_channel(&head, &vec![7; bytes]).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = home.file("plain.mcap");
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    let all = |chunk_bytes_max| {
+        let limits = Limits { chunk_bytes_max };
+        let recording = Recording::open_within(&path, limits, true).unwrap();
+        let sizes = recording.messages().unwrap().map(|m| m.unwrap().data.len());
+        (sizes.collect::<Vec<_>>(), recording.damage)
+    };
+    let (sizes, damage) = all(8022);
+    assert_eq!((sizes, damage.places), (vec![100, 100, 8000], 1), "{damage}");
+    let why = "a record of 9022 bytes; at most 8022 are read (--chunk-bytes-max)";
+    assert!(damage.to_string().contains(why), "{damage}");
+    let (sizes, damage) = all(9022);
+    assert_eq!((sizes, damage.is_some()), (vec![100, 9000, 100, 8000], false), "{damage}");
+}
+
 /// A length was believed up to that of the file, however large.
 #[test]
 fn records_that_an_index_names_are_bounded_as_all_others() {

@@ -68,7 +68,8 @@ impl From<How> for Compression {
 /// How much of a file is trusted.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Believed {
-    /// Largest chunk to unpack: a small one may hold gigabytes. Larger ones count as damaged.
+    /// Largest chunk to unpack, and largest message: a small chunk may hold gigabytes. Larger ones
+    /// count as damaged.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chunk_bytes_max)]
     chunk_bytes_max: u64,
 }
