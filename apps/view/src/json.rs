@@ -334,6 +334,10 @@ mod tests {
             [1u64 << 53, (1 << 53) + 1].into_iter().flat_map(u64::to_le_bytes).collect();
         let value = unrounded(json.value(&bytes).unwrap());
         assert_eq!(value, json!({"value": [[1u64 << 53, "9007199254740993"]]}));
+        // Of one type all the same: Foxglove shows no topic whose schema has a list of types.
+        let schema = json.schema("example/Ids", None);
+        let numbers = &schema["properties"]["value"]["items"]["items"];
+        assert_eq!(*numbers, json!({"type": "integer"}));
         let packed = Json::of(&PayloadType::msgpack("example/Ids").unwrap());
         let least = [&b"\xd3"[..], &i64::MIN.to_be_bytes()].concat();
         let value = packed.value(&least).unwrap();

@@ -269,6 +269,13 @@ mod tests {
         json.encode(&msgpack::encode(&fields(vec![("x", Value::F32(1.0))])).unwrap(), &mut vec![]);
         let schema = r#"{"properties":{"x":{"type":"number"}},"type":"object"}"#;
         assert_eq!(json.schema(), schema.as_bytes());
+        // However large, an integer is a number of JSON, as the schema says.
+        let (json, mut out) = (Json::default(), Vec::new());
+        let large = fields(vec![("id", Value::Unsigned(u64::MAX))]);
+        json.encode(&msgpack::encode(&large).unwrap(), &mut out);
+        assert_eq!(out, br#"{"id":18446744073709551615}"#);
+        let schema = r#"{"properties":{"id":{"type":"integer"}},"type":"object"}"#;
+        assert_eq!(json.schema(), schema.as_bytes());
     }
 
     #[test]
