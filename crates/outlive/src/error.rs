@@ -240,6 +240,14 @@ impl Error {
         matches!(self.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
     }
 
+    /// What an audit says of an object that it could not read.
+    ///
+    /// # Errors
+    /// Itself, if there is too little of something now: that says nothing of the object.
+    pub(crate) fn into_fault(self) -> crate::Result<String> {
+        if self.is_lack() { Err(self) } else { Ok(self.to_string()) }
+    }
+
     /// Of a file: there is nothing to read in it, and not only that we cannot see it.
     pub(crate) fn is_absent(&self) -> bool {
         use ErrorKind::{Corrupt, NotFound, VersionMismatch};

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use limits::{AddressSpace, Descriptors, LONG, Scarce, alone, descriptors, limit, node, open};
 use outlive::Deadline;
+use outlive::rt::LatestWriter;
 use outlive::{
     Client, Consumer, Domain, ErrorKind, Node, Producer, Publisher, Result, Server, Subscriber,
     WaitSet,
@@ -480,6 +481,34 @@ fn others<L: Stepped>() {
     try_with::<L, _>("looking", leftovers, looks, |domain| {
         assert_eq!(domain.audit().unwrap().faults, Vec::<String>::new());
     });
+    // Whoever has no descriptor for a file has not found that it is damaged.
+    let audit = |(domain, _): &mut (Domain, Members)| {
+        assert_eq!(domain.audit()?.faults, Vec::<String>::new());
+        Ok(())
+    };
+    let setup = |root: &Path| {
+        let members = Members::new(root);
+        (Domain::of(&Node::builder().root(root)).unwrap(), members)
+    };
+    try_with::<L, _>("auditing", setup, audit, |_| {});
+}
+
+/// Of each kind of file one at least.
+struct Members(#[expect(dead_code, reason = "they live")] Vec<Box<dyn Any>>);
+
+impl Members {
+    fn new(root: &Path) -> Self {
+        let topic = Topic::new(root).with_publisher().with_subscriber();
+        topic.send(5000).unwrap();
+        let mut queue = Queue::new(root).with_consumer().with_producer();
+        queue.send(100).unwrap();
+        let mut service = Service::new(root);
+        service.serve().unwrap();
+        service.ask().unwrap();
+        let lock = topic.node.rwlock::<u64>("/m").unwrap();
+        let channel = LatestWriter::<u64>::open(&topic.node, "/r").unwrap();
+        Self(vec![Box::new((lock, channel)), Box::new(topic), Box::new(queue), Box::new(service)])
+    }
 }
 
 fn everything<L: Stepped>() {

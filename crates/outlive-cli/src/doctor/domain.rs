@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use outlive::Domain;
+use outlive::{Domain, ErrorKind};
 
 use super::Check;
 use crate::options::DomainOptions;
@@ -130,6 +130,12 @@ fn audit(domain: &Domain) -> Check {
             report.faults.join("; "),
             "end the processes that use these files, then 'outlive clean'",
         ),
-        Err(e) => Check::bad("audit", e.to_string(), "see the directory's permissions"),
+        Err(e) => {
+            let remedy = match e.kind() {
+                ErrorKind::OutOfMemory | ErrorKind::Io => "free what is lacking, and ask again",
+                _ => "see the directory's permissions",
+            };
+            Check::bad("audit", e.to_string(), remedy)
+        }
     }
 }

@@ -454,7 +454,9 @@ impl Domain {
     /// private list.
     ///
     /// # Errors
-    /// Those of reading directories; a broken invariant is not an error but a fault in the report.
+    /// Those of reading directories; `OutOfMemory` and `Io` when this process has no memory or no
+    /// descriptors left to look at a file. A broken invariant, or a file that cannot be read for
+    /// another reason, is not an error but a fault in the report.
     ///
     /// # Examples
     /// ```
@@ -475,15 +477,15 @@ impl Domain {
             let Ok(ordinal) = name.parse() else { continue };
             report.files += 1;
             match Peer::open(&nodes, NodeId(ordinal), &self.path.access) {
-                Ok(peer) => audit::check_node(&peer, &mut report.faults),
+                Ok(peer) => audit::check_node(&peer, &mut report.faults)?,
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => report.faults.push(e.to_string()),
+                Err(e) => report.faults.push(e.into_fault()?),
             }
         }
         for (_, dir) in named_dirs(&self.path.topics())? {
             match audit::check_topic(&self.path, &dir, &mut report.faults) {
                 Ok(files) => report.files += files,
-                Err(e) => report.faults.push(e.to_string()),
+                Err(e) => report.faults.push(e.into_fault()?),
             }
         }
         report.files += queue::admin::check(&self.path, &mut report.faults)?;

@@ -119,7 +119,7 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
         match check_queue(domain, &dir, faults) {
             Ok(n) => files += n,
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => faults.push(e.to_string()),
+            Err(e) => faults.push(e.into_fault()?),
         }
     }
     Ok(files)
@@ -173,8 +173,8 @@ pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<
 struct Walk {
     from: Option<(Position, u32)>,
     messages: u64,
-    /// Why it ended before the lane did.
-    broken: Option<String>,
+    /// Why it ended before the lane did: a fault, or a lack.
+    broken: Option<Result<String>>,
 }
 
 impl Walk {
@@ -187,7 +187,7 @@ impl Walk {
     fn run(mut self, domain: &DomainPath, dir: &Path, id: ProducerId, shape: &Shape) -> Self {
         let Some((at, done)) = self.from else { return self };
         if at.offset % shape.unit != 0 {
-            self.broken = Some(format!("position {at:?} is inside a record"));
+            self.broken = Some(Ok(format!("position {at:?} is inside a record")));
             return self;
         }
         // The walk keeps a position of its own.
@@ -198,7 +198,7 @@ impl Walk {
             let segment = match Segment::open(dir, id, head.segment, domain) {
                 Ok(segment) => segment,
                 Err(e) => {
-                    self.broken = Some(e.to_string());
+                    self.broken = Some(e.into_fault());
                     return self;
                 }
             };
@@ -212,7 +212,7 @@ impl Walk {
                     Next::Jump => break,
                     Next::Corrupt(what) => {
                         let at = head.at();
-                        self.broken = Some(format!("{what} at {at} is out of range"));
+                        self.broken = Some(Ok(format!("{what} at {at} is out of range")));
                         return self;
                     }
                 }
@@ -253,7 +253,7 @@ pub(crate) fn check_queue(
         if !names.iter().any(|e| matches!(e, Entry::Lane { owner, .. } if *owner == id)) {
             continue;
         }
-        check_lane(domain, dir, (&table, slot), id, &meta.shape(), faults);
+        check_lane(domain, dir, (&table, slot), id, &meta.shape(), faults)?;
     }
     Ok(names.len())
 }
@@ -265,19 +265,25 @@ fn check_lane(
     id: ProducerId,
     shape: &Shape,
     faults: &mut Vec<String>,
-) {
+) -> Result<()> {
     // A live consumer may move on while we read, and what it leaves behind be overwritten or gone:
     // then what was read says nothing.
     for _ in 0..3 {
         let walk = Walk::from(table, Some(slot)).run(domain, dir, id, shape);
-        let (from, Some(broken)) = (walk.from, walk.broken) else { return };
-        let there = |e: Entry| matches!(e, Entry::Lane { owner, .. } if owner == id);
+        let (from, Some(broken)) = (walk.from, walk.broken) else { return Ok(()) };
+        let broken = broken?;
+        let names = match membership::list(dir) {
+            Err(e) if !e.is_lack() => return Ok(()),
+            names => names?,
+        };
+        let there = |e: &Entry| matches!(e, Entry::Lane { owner, .. } if *owner == id);
         let still = table.lane(slot) == Some(id)
             && table.place(slot).peek() == from
-            && membership::list(dir).is_ok_and(|names| names.into_iter().any(there));
+            && names.iter().any(there);
         if still {
             faults.push(format!("{}: lane {id}: {broken}", dir.display()));
-            return;
+            return Ok(());
         }
     }
+    Ok(())
 }

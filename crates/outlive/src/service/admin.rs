@@ -95,7 +95,7 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
             match admin::check_queue(domain, &queue, faults) {
                 Ok(n) => files += n,
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => faults.push(e.to_string()),
+                Err(e) => faults.push(e.into_fault()?),
             }
         }
     }

@@ -325,7 +325,7 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
                 faults.push(format!("{}: {what}", path.display()));
             }),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => faults.push(e.to_string()),
+            Err(e) => faults.push(e.into_fault()?),
         }
     }
     Ok(files)

@@ -330,7 +330,7 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
                 faults.push(format!("{}: its header or serial names another node", path.display()))
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => faults.push(e.to_string()),
+            Err(e) => faults.push(e.into_fault()?),
         }
     }
     Ok(files)

@@ -50,7 +50,7 @@ pub(crate) fn check_topic(
             return Ok(entries.len());
         }
         Err(e) => {
-            faults.push(e.to_string());
+            faults.push(e.into_fault()?);
             return Ok(entries.len());
         }
     };
@@ -58,7 +58,7 @@ pub(crate) fn check_topic(
         if let DirEntry::Publisher(id) = entry {
             match check_ring(domain, dir, *id, &meta, faults) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => faults.push(e.to_string()),
+                Err(e) => faults.push(e.into_fault()?),
                 Ok(()) => {}
             }
         }
@@ -112,8 +112,12 @@ fn check_ring(
             Some(Descriptor::Inline { bytes })
                 if bytes <= meta.entry_bytes - layout::ENTRY_HEAD_BYTES => {}
             Some(Descriptor::Chunk { bytes }) => {
-                let good = Location::decode(body)
-                    .is_some_and(|l| chunk_exists(domain, dir, id, l, bytes).unwrap_or(false));
+                let looked =
+                    Location::decode(body).map(|l| chunk_exists(domain, dir, id, l, bytes));
+                let good = match looked {
+                    Some(Err(e)) if e.is_lack() => return Err(e),
+                    looked => matches!(looked, Some(Ok(true))),
+                };
                 if !good && still {
                     fault(format!("message {n} names chunk {body:#x} of {bytes} bytes"));
                 }
@@ -156,10 +160,13 @@ fn chunk_exists(
 }
 
 /// Checks the open port blocks among the first ones of a node.
-pub(crate) fn check_node(peer: &Peer, faults: &mut Vec<String>) {
+pub(crate) fn check_node(peer: &Peer, faults: &mut Vec<String>) -> Result<()> {
     let blocks = match peer.port_blocks() {
         Ok(blocks) => blocks,
-        Err(e) => return faults.push(e.to_string()),
+        Err(e) => {
+            faults.push(e.into_fault()?);
+            return Ok(());
+        }
     };
     for block in 0..blocks {
         let Ok(view) = peer.port(block as u64) else { continue };
@@ -184,4 +191,5 @@ pub(crate) fn check_node(peer: &Peer, faults: &mut Vec<String>) {
             }
         }
     }
+    Ok(())
 }
