@@ -2,7 +2,7 @@
 //! together. Users are numbers here; each process takes its own, so these tests need root.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::time::Duration;
 
@@ -113,6 +113,37 @@ fn a_stranger_can_neither_read_write_block_nor_delete() {
     assert_eq!(*consumer.receive_timeout(LONG).unwrap().unwrap(), 3);
     assert_eq!(*mutex.lock().unwrap(), 7);
     assert_eq!(Domain::of(&Node::builder().root(&root)).unwrap().audit().unwrap().faults, [""; 0]);
+}
+
+/// As root, who may give directories away: a live domain went over to the group that came last.
+#[test]
+fn a_domain_keeps_its_group() {
+    if !is_root() {
+        return;
+    }
+    let dir = TempDomain::new("keeps-group").unwrap();
+    let root = dir.path().join("root");
+    let open = |domain: &str, gid: Option<u32>| {
+        let builder = Node::builder().root(&root).domain(domain);
+        gid.map_or_else(|| builder.clone(), |gid| builder.clone().group(gid)).open()
+    };
+    let owner = |domain: &str| {
+        let meta = fs::metadata(root.join(domain)).unwrap();
+        (meta.gid(), meta.permissions().mode() & 0o7777)
+    };
+    let _shared = open("shared", Some(GROUP)).unwrap();
+    let _private = open("private", None).unwrap();
+    let before = (owner("shared"), owner("private"));
+    for (domain, gid, says) in [
+        ("shared", GROUP + 1, format!("it belongs to group {GROUP}, not to group {}", GROUP + 1)),
+        ("private", GROUP, "it is private to user 0".into()),
+    ] {
+        let refused = open(domain, Some(gid)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotOwned);
+        assert!(refused.to_string().contains(&says), "{refused}");
+    }
+    assert_eq!((owner("shared"), owner("private")), before);
+    open("shared", Some(GROUP)).unwrap();
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! whole domain in between. A process that dies holding it frees it (OFD lock).
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::header::{FileHeader, FileKind, HEADER_BYTES};
@@ -185,7 +186,25 @@ impl DomainPath {
         )
     }
 
+    /// A domain that exists keeps its group: it is not taken from its members by one that names
+    /// another. Its `id` tells, which is linked with its group and mode: a directory may be in the
+    /// making.
+    fn check_group(&self) -> Result<()> {
+        let (Some(gid), false) = (self.access.gid, fault("domain.group_taken")) else {
+            return Ok(());
+        };
+        let Ok(id) = self.dir.join("id").symlink_metadata() else { return Ok(()) };
+        let whose = match id.mode() & 0o060 == 0o060 {
+            true if id.gid() == gid => return Ok(()),
+            true => format!("it belongs to group {}", id.gid()),
+            false => format!("it is private to user {}", id.uid()),
+        };
+        let remedy = format!("{whose}, not to group {gid}: open it like that, or another domain");
+        Err(Error::new(ErrorKind::NotOwned, "joining", syserr::show(&self.dir), remedy))
+    }
+
     fn try_create(&self, deadline: Deadline) -> Result<Option<DomainLock>> {
+        self.check_group()?;
         file::make_dir(&self.root, &self.access)?;
         file::make_dir(&self.dir, &self.access)?;
         let path = self.dir.join("lock");

@@ -169,7 +169,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Lets the members of group `gid` join: files become 0640, bells 0660.
+    /// Lets the members of group `gid` join: files become 0640, bells 0660. A domain that exists
+    /// and is private or of another group is refused with `NotOwned`.
     pub fn group(mut self, gid: u32) -> Self {
         self.group = Some(gid);
         self

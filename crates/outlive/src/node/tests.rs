@@ -1,4 +1,4 @@
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::time::Duration;
 
 use super::*;
@@ -267,4 +267,18 @@ fn a_leftover_that_cannot_be_removed_keeps_nobody_from_joining() {
     assert!(first.must_be_listed().is_ok());
     let domain = Node::builder().root(dir.join("root")).domain_path().unwrap();
     assert!(sweep_dead(&domain, Sweep::All).is_err(), "who cleans is told");
+}
+
+/// Root, who may give directories away, took it from its members; others opened it to a group.
+#[test]
+fn a_private_domain_is_not_opened_to_a_group() {
+    let dir = TempDir::new("node-group");
+    let builder = || Node::builder().root(dir.join("root"));
+    let _node = builder().open().unwrap();
+    let domain = dir.join("root/default");
+    let mode = || domain.metadata().unwrap().permissions().mode() & 0o7777;
+    let before = mode();
+    let refused = builder().group(crate::os::process::sched::gid()).open().unwrap_err();
+    assert_eq!((refused.kind(), mode()), (ErrorKind::NotOwned, before));
+    assert!(refused.to_string().contains("it is private to user"), "{refused}");
 }

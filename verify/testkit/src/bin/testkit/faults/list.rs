@@ -138,6 +138,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("os::fs::kept::tests::a_number_that_is_another_files_is_left_alone")],
     ),
     fault(
+        "domain.group_taken",
+        "a domain that exists goes over to the group that a newcomer names",
+        &[Unit("node::tests::a_private_domain_is_not_opened_to_a_group")],
+    ),
+    fault(
         "events.only_new",
         "an end that an earlier call noticed ends no wait",
         &[
