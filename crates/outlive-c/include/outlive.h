@@ -285,7 +285,8 @@ typedef struct outlive_topic_options {
 } outlive_topic_options;
 
 // A writable slot in shared memory, lent by a publisher, which must stay open meanwhile. Write to
-// `data`, then publish or drop it.
+// `data`, then publish or drop it. It may be moved as bytes; a copy stands for the same loan:
+// whichever is published or dropped first counts, and the others are gone.
 typedef struct outlive_loan {
     // Where to write, aligned for the type; holds whatever was there before. NULL: no loan.
     void *data;
@@ -320,7 +321,8 @@ typedef struct outlive_queue_options {
     uint32_t reserved_word;
 } outlive_queue_options;
 
-// Room in a producer's lane: write `size` bytes to `data` and commit it.
+// Room in a producer's lane: write `size` bytes to `data` and commit it. A copy stands for the
+// same room: whichever is committed or given back first counts.
 typedef struct outlive_slot {
     // Where to write, aligned for the type; holds whatever was there before. NULL: no room.
     void *data;
@@ -332,7 +334,8 @@ typedef struct outlive_slot {
     uint64_t internal[1];
 } outlive_slot;
 
-// A message in its lane.
+// A message in its lane. A copy stands for the same message, which is acknowledged or given back
+// once.
 typedef struct outlive_message {
     // The payload, read-only, until the message is acknowledged or given back.
     const void *data;
@@ -379,7 +382,8 @@ typedef struct outlive_service_options {
 } outlive_service_options;
 
 // Room for a received message, on the stack or wherever the caller likes. It may be moved as
-// bytes. Release it with `outlive_sample_release`, from any thread.
+// bytes: once a copy is released, the original must not be used any more. Release it with
+// `outlive_sample_release`, from any thread.
 typedef struct outlive_sample {
     // 0: no message. 1: a copy of one. Else where it lies in shared memory.
     uint64_t held;
@@ -680,9 +684,12 @@ enum outlive_status outlive_publisher_loan(const struct outlive_publisher *publi
                                            struct outlive_loan *loan);
 
 // Publishes a filled loan, which is gone afterwards, even when it fails. `seq` may be NULL.
+//
+// `OUTLIVE_INVALID_ARGUMENT`: it, or a copy of it, was published or dropped before.
 enum outlive_status outlive_loan_publish(struct outlive_loan *loan, uint64_t *seq);
 
-// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already.
+// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already, perhaps by
+// a copy of it.
 void outlive_loan_drop(struct outlive_loan *loan);
 
 // Who this is, as subscribers see it.

@@ -1,6 +1,7 @@
 //! The publishing port of a topic.
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -58,6 +59,39 @@ pub struct outlive_port_id {
 pub struct outlive_publisher {
     publisher: Publisher<[u8]>,
     of: PayloadType,
+    lent: RefCell<Out>,
+}
+
+/// Which loans are out, by number: of the copies that C makes of one, the first to be used counts.
+#[derive(Debug, Default)]
+struct Out {
+    /// In ascending order.
+    numbers: Vec<u64>,
+    last: u64,
+}
+
+impl Out {
+    #[inline(always)]
+    fn lend(&mut self) -> u64 {
+        self.last += 1;
+        self.numbers.push(self.last);
+        self.last
+    }
+
+    /// Whether that loan was out; it is no more.
+    #[inline(always)]
+    fn take_back(&mut self, number: u64) -> bool {
+        let is_newest = self.numbers.last() == Some(&number);
+        if is_newest {
+            self.numbers.pop();
+        }
+        is_newest || self.take_back_older(number)
+    }
+
+    #[cold]
+    fn take_back_older(&mut self, number: u64) -> bool {
+        self.numbers.binary_search(&number).map(|at| self.numbers.remove(at)).is_ok()
+    }
 }
 
 pub(crate) fn topic(
@@ -101,7 +135,8 @@ pub extern "C" fn outlive_publisher_open(
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
         let of = payload_type(of);
         let publisher = topic(node, name, &of, options)?.publisher()?;
-        out.write(Box::into_raw(Box::new(outlive_publisher { publisher, of })));
+        let lent = RefCell::default();
+        out.write(Box::into_raw(Box::new(outlive_publisher { publisher, of, lent })));
         Ok(())
     })
 }
@@ -162,7 +197,8 @@ pub extern "C" fn outlive_publisher_publish_batch(
 }
 
 /// A writable slot in shared memory, lent by a publisher, which must stay open meanwhile. Write to
-/// `data`, then publish or drop it.
+/// `data`, then publish or drop it. It may be moved as bytes; a copy stands for the same loan:
+/// whichever is published or dropped first counts, and the others are gone.
 #[derive(Debug)]
 #[repr(C)]
 pub struct outlive_loan {
@@ -174,20 +210,33 @@ pub struct outlive_loan {
     pub internal: [u64; 8],
 }
 
+/// What a loan keeps.
+struct Lent {
+    loan: Loan<'static, [u8]>,
+    lender: &'static outlive_publisher,
+    number: u64,
+}
+
 const LOAN_WORDS: usize = 8;
-const _: () = assert!(size_of::<Loan<'_, [u8]>>() <= LOAN_WORDS * 8);
-const _: () = assert!(align_of::<Loan<'_, [u8]>>() <= 8);
+const _: () = assert!(size_of::<Lent>() <= LOAN_WORDS * 8);
+const _: () = assert!(align_of::<Lent>() <= 8);
 
 impl outlive_loan {
-    /// The loan inside, which is gone from here on.
-    fn take(&mut self) -> Option<Loan<'static, [u8]>> {
+    /// Where the loan inside is, to be read once: it is gone from here on. `None` where a copy of
+    /// it was quicker.
+    #[inline(always)]
+    fn take(&mut self) -> Option<*const Loan<'static, [u8]>> {
         if self.data.is_null() {
             return None;
         }
         self.data = std::ptr::null_mut();
+        let at = self.internal.as_ptr().cast::<Lent>();
         // SAFETY: `data` is set exactly while a loan is stored; it was written by
         // `outlive_publisher_loan`, possibly moved since, which loans bear.
-        Some(unsafe { self.internal.as_ptr().cast::<Loan<'static, [u8]>>().read() })
+        unsafe {
+            let is_it = (*at).lender.lent.borrow_mut().take_back((*at).number);
+            is_it.then_some(&raw const (*at).loan)
+        }
     }
 }
 
@@ -207,28 +256,35 @@ pub extern "C" fn outlive_publisher_loan(
         let publisher = need(publisher, "a publisher")?;
         publisher.check(size)?;
         // SAFETY: the caller keeps the publisher open while it has the loan.
-        let lender: &'static Publisher<[u8]> =
-            unsafe { &*std::ptr::from_ref(&publisher.publisher) };
-        let mut loan = lender.loan_slice(size)?;
+        let lender: &'static outlive_publisher = unsafe { &*std::ptr::from_ref(publisher) };
+        let mut loan = lender.publisher.loan_slice(size)?;
+        let data = loan.as_mut_ptr();
+        let number = lender.lent.borrow_mut().lend();
         // SAFETY: as above; the words have room and alignment, asserted above.
         unsafe {
-            (&raw mut (*out).data).write(loan.as_mut_ptr().cast());
+            (&raw mut (*out).data).write(data.cast());
             (&raw mut (*out).size).write(size);
-            (&raw mut (*out).internal).cast::<Loan<'static, [u8]>>().write(loan);
+            let at = (&raw mut (*out).internal).cast::<Lent>();
+            (&raw mut (*at).loan).write(loan);
+            (&raw mut (*at).lender).write(lender);
+            (&raw mut (*at).number).write(number);
         }
         Ok(())
     })
 }
 
 /// Publishes a filled loan, which is gone afterwards, even when it fails. `seq` may be NULL.
+///
+/// `OUTLIVE_INVALID_ARGUMENT`: it, or a copy of it, was published or dropped before.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_loan_publish(
     loan: Option<&mut outlive_loan>,
     seq: Option<&mut MaybeUninit<u64>>,
 ) -> outlive_status {
     run(|| {
-        let loan = need(loan, "a loan")?.take();
-        let n = need(loan, "a loan that is not published yet")?.publish()?;
+        let at = need(loan, "a loan")?.take().ok_or_else(gone)?;
+        // SAFETY: `take` just gave it, and gives it once.
+        let n = unsafe { at.read() }.publish()?;
         if let Some(seq) = seq {
             seq.write(n);
         }
@@ -236,11 +292,20 @@ pub extern "C" fn outlive_loan_publish(
     })
 }
 
-/// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already.
+#[cold]
+fn gone() -> Fail {
+    invalid("a loan", "it, or a copy of it, is published or dropped: ask for a loan again")
+}
+
+/// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already, perhaps by
+/// a copy of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_loan_drop(loan: Option<&mut outlive_loan>) {
     run(|| {
-        drop(loan.and_then(outlive_loan::take));
+        if let Some(at) = loan.and_then(outlive_loan::take) {
+            // SAFETY: `take` just gave it, and gives it once.
+            drop(unsafe { at.read() });
+        }
         Ok(())
     });
 }

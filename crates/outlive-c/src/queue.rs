@@ -210,7 +210,8 @@ pub extern "C" fn outlive_producer_status(producer: Option<&outlive_producer>) -
     producer.map_or(outlive_status::OUTLIVE_INVALID_ARGUMENT, |port| port.last)
 }
 
-/// Room in a producer's lane: write `size` bytes to `data` and commit it.
+/// Room in a producer's lane: write `size` bytes to `data` and commit it. A copy stands for the
+/// same room: whichever is committed or given back first counts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_slot {
@@ -375,7 +376,8 @@ pub extern "C" fn outlive_consumer_open(
     })
 }
 
-/// A message in its lane.
+/// A message in its lane. A copy stands for the same message, which is acknowledged or given back
+/// once.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_message {

@@ -41,7 +41,8 @@ pub struct outlive_meta {
 }
 
 /// Room for a received message, on the stack or wherever the caller likes. It may be moved as
-/// bytes. Release it with `outlive_sample_release`, from any thread.
+/// bytes: once a copy is released, the original must not be used any more. Release it with
+/// `outlive_sample_release`, from any thread.
 #[derive(Debug)]
 #[repr(C)]
 pub struct outlive_sample {

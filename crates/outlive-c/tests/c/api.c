@@ -363,6 +363,72 @@ static void queues(outlive_node *node) {
     outlive_type_free(number);
 }
 
+/* A copy of a loan, slot or message stands for the original: whichever is used first counts, and the
+ * other does nothing. */
+static void copies(outlive_node *node) {
+    outlive_publisher *publisher;
+    outlive_subscriber *subscriber;
+    outlive_sample seen;
+    outlive_loan loan, copy, next;
+    OK(outlive_publisher_open(node, "/copies", NULL, NULL, &publisher));
+    OK(outlive_subscriber_open(node, "/copies", NULL, NULL, &subscriber));
+    OK(outlive_publisher_loan(publisher, 8, &loan));
+    memcpy(loan.data, "original", 8);
+    copy = loan;
+    OK(outlive_loan_publish(&loan, NULL));
+    const outlive_loan late = copy;
+    CHECK(outlive_loan_publish(&copy, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "a loan again") != NULL && copy.data == NULL);
+    CHECK(outlive_publisher_published(publisher) == 1);
+    /* Nor does it give back what subscribers read: the next loan would be the same memory. */
+    OK(outlive_subscriber_latest(subscriber, &seen));
+    CHECK(outlive_sample_is_borrowed(&seen));
+    copy = late;
+    outlive_loan_drop(&copy);
+    OK(outlive_publisher_loan(publisher, 8, &next));
+    memcpy(next.data, "successr", 8);
+    CHECK(memcmp(outlive_sample_data(&seen, NULL), "original", 8) == 0);
+    /* Nor does it publish or drop the loan after it; and several are out at once. */
+    OK(outlive_publisher_loan(publisher, 8, &loan));
+    copy = late;
+    CHECK(outlive_loan_publish(&copy, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    copy = loan;
+    outlive_loan_drop(&copy);
+    CHECK(outlive_loan_publish(&loan, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_loan_publish(&next, NULL));
+    CHECK(outlive_publisher_published(publisher) == 2);
+    outlive_sample_release(&seen);
+    outlive_subscriber_close(subscriber);
+    outlive_publisher_close(publisher);
+
+    outlive_producer *producer;
+    outlive_consumer *consumer;
+    outlive_slot slot, slot_copy;
+    outlive_message message, message_copy;
+    OK(outlive_producer_open(node, "/copies", NULL, NULL, &producer));
+    OK(outlive_consumer_open(node, "/copies", NULL, NULL, &consumer));
+    for (int i = 0; i < 2; i++) {
+        CHECK(outlive_producer_reserve(producer, 1, OUTLIVE_NO_WAIT, &slot) == 0);
+        *(char *)slot.data = (char)('a' + i);
+        slot_copy = slot;
+        CHECK(outlive_producer_commit(producer, i == 0 ? &slot : &slot_copy) == 0);
+        CHECK(outlive_producer_commit(producer, i == 0 ? &slot_copy : &slot) == -1);
+        CHECK(errno == EINVAL);
+    }
+    for (int i = 0; i < 2; i++) {
+        take(consumer, &message);
+        CHECK(*(const char *)message.data == 'a' + i);
+        message_copy = message;
+        OK(outlive_consumer_ack(consumer, i == 0 ? &message : &message_copy));
+        const outlive_message *other = i == 0 ? &message_copy : &message;
+        CHECK(outlive_consumer_ack(consumer, other) == OUTLIVE_INVALID_ARGUMENT);
+        CHECK(outlive_consumer_nack(consumer, other) == OUTLIVE_INVALID_ARGUMENT);
+    }
+    CHECK(outlive_consumer_receive(consumer, OUTLIVE_NO_WAIT, &message) != OUTLIVE_OK);
+    outlive_consumer_close(consumer);
+    outlive_producer_close(producer);
+}
+
 /* The next reply, which is a refusal that has these words. */
 static void refused_with(outlive_client *client, const char *words) {
     outlive_reply *reply;
@@ -711,6 +777,7 @@ int main(void) {
     topics(node);
     reliable_timeouts(node);
     queues(node);
+    copies(node);
     services(node);
     between_processes(node);
     from_outside(node);
