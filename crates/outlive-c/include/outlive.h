@@ -1136,7 +1136,8 @@ enum outlive_status outlive_type_bytes(struct outlive_type **out);
 // docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 //
 // `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
-// numbers is the number's, such as `f64`.
+// numbers is the number's, such as `f64`. `OUTLIVE_INVALID_ARGUMENT` where name, size and
+// alignment contradict each other: `f32` for what is not that, an `f64` aligned to 4.
 enum outlive_status outlive_type_fixed(const char *name,
                                        const char *description_text,
                                        struct outlive_type **out);

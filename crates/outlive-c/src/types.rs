@@ -37,7 +37,8 @@ pub extern "C" fn outlive_type_bytes(
 /// docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 ///
 /// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
-/// numbers is the number's, such as `f64`.
+/// numbers is the number's, such as `f64`. `OUTLIVE_INVALID_ARGUMENT` where name, size and
+/// alignment contradict each other: `f32` for what is not that, an `f64` aligned to 4.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_fixed(
     name: *const c_char,

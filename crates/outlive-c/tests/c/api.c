@@ -77,28 +77,6 @@ static void settings(outlive_node *node) {
     outlive_waitset_free(set);
 }
 
-static void types(void) {
-    outlive_type *type = NULL;
-    CHECK(outlive_type_fixed("x", "nonsense", &type) == OUTLIVE_INVALID_ARGUMENT);
-    CHECK(strstr(outlive_last_error(), "type description") != NULL);
-    CHECK(outlive_type_fixed(NULL, U64, &type) == OUTLIVE_INVALID_ARGUMENT);
-    CHECK(outlive_type_fixed("u64", U64, NULL) == OUTLIVE_INVALID_ARGUMENT);
-    OK(outlive_type_headed("example/Scan", POINT, U64, &type));
-    CHECK(outlive_type_size(type) == 16 && outlive_type_align(type) == 8);
-    CHECK(strcmp(outlive_type_name(type), "example/Scan") == 0);
-    outlive_type_free(type);
-    OK(outlive_type_msgpack("example/Plan", &type));
-    outlive_type_free(type);
-    OK(outlive_type_encoded("json", "example/Goal", "{\"type\": \"object\"}", 18, &type));
-    CHECK(strcmp(outlive_type_name(type), "example/Goal") == 0);
-    outlive_type_free(type);
-    CHECK(outlive_type_encoded("xml", "x", NULL, 0, &type) == OUTLIVE_INVALID_ARGUMENT);
-    CHECK(strstr(outlive_last_error(), "use cdr, protobuf") != NULL);
-    CHECK(outlive_type_encoded("json", "x", "{", 1, &type) == OUTLIVE_INVALID_ARGUMENT);
-    CHECK(outlive_type_encoded("json", "x", NULL, 1, &type) == OUTLIVE_INVALID_ARGUMENT);
-    outlive_type_free(NULL);
-}
-
 /* What a publisher answers whose reliable subscriber reads nothing. */
 static outlive_status behind(outlive_node *node, const char *name, const int64_t *timeout_ns) {
     outlive_publisher *publisher;
@@ -769,7 +747,6 @@ static void from_outside(outlive_node *node) {
 
 int main(void) {
     frozen_numbers();
-    types();
     deaths();
     faults();
     outlive_node *node = open_node("api");

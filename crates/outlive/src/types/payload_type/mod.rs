@@ -2,7 +2,7 @@
 
 pub(crate) mod shared;
 
-use super::describe::TypeDescription;
+use super::describe::{Kind, Scalar, TypeDescription};
 use super::payload::{Encoding, Payload};
 use super::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
@@ -124,8 +124,10 @@ impl PayloadType {
     ///
     /// # Errors
     /// `InvalidArgument` for a name that does not have 1 to 256 bytes, a type of 0 bytes or of any
-    /// length, or an alignment above 4096.
+    /// length, an alignment above 4096, a number that is aligned otherwise than numbers are, or the
+    /// name of a number (`f64`) with another description.
     pub fn fixed(name: &str, element: &TypeDescription) -> Result<Self> {
+        check_number(name, element)?;
         Self::new(Encoding::Fixed, name, element, element.to_schema())
     }
 
@@ -137,6 +139,7 @@ impl PayloadType {
         if name == "u8" && element.size() == 1 {
             return Ok(Self::bytes());
         }
+        check_number(name, element)?;
         Self::new(Encoding::Slice, name, element, element.clone().slice().to_schema())
     }
 
@@ -147,6 +150,8 @@ impl PayloadType {
     /// header.
     pub fn headed(name: &str, header: &TypeDescription, element: &TypeDescription) -> Result<Self> {
         Self::check(name, element)?;
+        check_number(name, header)?;
+        check_alignment(name, element)?;
         if element.align() > header.align() {
             return Err(invalid(name, "its elements are aligned to more than its header"));
         }
@@ -317,6 +322,48 @@ impl PayloadType {
         // A power of two: a mask, where a division would cost as much as the rest of a receive.
         self.fits(payload.len()) && payload.as_ptr().addr() & (self.align - 1) == 0
     }
+}
+
+/// Refuses the name of a number for what is none of these, or an array of them.
+fn check_number(name: &str, of: &TypeDescription) -> Result<()> {
+    check_alignment(name, of)?;
+    let Some(number) = Scalar::from_name(name) else { return Ok(()) };
+    let root = of.root();
+    let is_it = match root.kind() {
+        Kind::Scalar(scalar) => *scalar == number,
+        Kind::Enum(names) => names.width() == number,
+        Kind::Opaque { .. } => of.size() % number.size() == 0 && of.align() == number.size(),
+        Kind::Struct { .. } => false,
+    };
+    if is_it {
+        return Ok(());
+    }
+    let why = format!(
+        "this is the name of a number of {} bytes, and {root} of {} bytes aligned to {} is \
+         described: describe {name} or give the type a name of its own",
+        number.size(),
+        of.size(),
+        of.align(),
+    );
+    Err(invalid(name, why))
+}
+
+/// Numbers are aligned to their size, in all languages.
+fn check_alignment(name: &str, of: &TypeDescription) -> Result<()> {
+    let size = match of.root().kind() {
+        Kind::Scalar(scalar) => scalar.size(),
+        Kind::Enum(names) => names.width().size(),
+        _ => return Ok(()),
+    };
+    if of.align() == size {
+        return Ok(());
+    }
+    let (root, align) = (of.root(), of.align());
+    let why = format!(
+        "{root} is not aligned to {align} bytes: describe it with align {size}, or as the field of \
+         a struct with align {align}"
+    );
+    Err(invalid(name, why))
 }
 
 #[cold]

@@ -34,6 +34,47 @@ fn what_cannot_be_shared_is_refused() {
     }
 }
 
+#[test]
+fn a_number_has_its_name_its_size_and_its_alignment() {
+    let described = |text: &str| TypeDescription::parse(text.as_bytes()).unwrap();
+    let of =
+        |align: usize, what: &str| described(&format!("outlive-type 1 align {align}\n{what}\n"));
+    for (name, element, says) in [
+        ("f32", of(8, "f64"), "describe f32 or give the type a name of its own"),
+        ("f32", of(4, "u32"), "u32 of 4 bytes aligned to 4 is described"),
+        ("f64", of(8, "struct:8\n 0 f64 x"), "struct:8 of 8 bytes"),
+        ("u16", of(1, "opaque:3"), "opaque:3 of 3 bytes"),
+        (
+            "example/Big",
+            of(4, "f64[2]"),
+            "f64[2] is not aligned to 4 bytes: describe it with align 8",
+        ),
+        (
+            "example/Bytes",
+            of(64, "u8[64]"),
+            "describe it with align 1, or as the field of a struct",
+        ),
+    ] {
+        let made = [
+            PayloadType::fixed(name, &element),
+            PayloadType::slice(name, &element),
+            PayloadType::headed(name, &element, &of(1, "u8")),
+        ];
+        for made in made {
+            let e = made.unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+            assert!(e.to_string().contains(says) && e.to_string().contains(name), "{e}");
+        }
+    }
+    assert!(PayloadType::headed("x", &of(8, "struct:8"), &of(4, "f64")).is_err());
+    // Third-party encodings and MessagePack have names of their own.
+    assert!(PayloadType::msgpack("f64").is_ok());
+    assert!(PayloadType::encoded(Encoding::Json, "f64", b"").is_ok());
+    assert!(PayloadType::fixed("u8", &of(1, "enum:u8{Idle=0}[3]")).is_ok());
+    assert!(PayloadType::fixed("u16", &of(2, "opaque:4")).is_ok());
+    assert!(PayloadType::fixed("example/Two", &of(8, "f64[2]")).is_ok());
+}
+
 fn node() -> (crate::os::fixture::TempDir, crate::Node) {
     let dir = crate::os::fixture::TempDir::new("payload-type");
     let node = crate::Node::builder().root(dir.path()).name("t").open().unwrap();
