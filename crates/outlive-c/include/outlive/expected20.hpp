@@ -45,9 +45,80 @@ template <class T> inline constexpr bool is_bool = std::is_same_v<std::remove_cv
 
 /// For constructing from what a function gives, without a move.
 struct from_call {};
+/// For constructing from what another expected keeps.
+struct from_room {};
 
-/// A value or an error, one of them always: what expected keeps.
-template <class V, class E> class either {
+/// Room for a value or an error. What is there when a constructor throws is not destroyed.
+template <class V, class E,
+          bool = std::is_trivially_destructible_v<V> && std::is_trivially_destructible_v<E>>
+struct room {
+    template <class... Args>
+    constexpr explicit room(std::in_place_t, Args &&...args)
+        : value_(std::forward<Args>(args)...), has_(true) {}
+    template <class... Args>
+    constexpr explicit room(unexpect_t, Args &&...args)
+        : error_(std::forward<Args>(args)...), has_(false) {}
+    template <class F, class... Args>
+    constexpr room(from_call, std::in_place_t, F &&f, Args &&...args)
+        : value_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(true) {}
+    template <class F, class... Args>
+    constexpr room(from_call, unexpect_t, F &&f, Args &&...args)
+        : error_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(false) {}
+    template <class Other> constexpr room(from_room, Other &&other) : has_(other.has_) {
+        if (has_) {
+            std::construct_at(&value_, std::forward<Other>(other).value_);
+        } else {
+            std::construct_at(&error_, std::forward<Other>(other).error_);
+        }
+    }
+
+    union {
+        V value_;
+        E error_;
+    };
+    bool has_;
+};
+/// As above, with a destructor, which is not trivial.
+template <class V, class E> struct room<V, E, false> {
+    constexpr ~room() {
+        if (has_) {
+            std::destroy_at(&value_);
+        } else {
+            std::destroy_at(&error_);
+        }
+    }
+
+    template <class... Args>
+    constexpr explicit room(std::in_place_t, Args &&...args)
+        : value_(std::forward<Args>(args)...), has_(true) {}
+    template <class... Args>
+    constexpr explicit room(unexpect_t, Args &&...args)
+        : error_(std::forward<Args>(args)...), has_(false) {}
+    template <class F, class... Args>
+    constexpr room(from_call, std::in_place_t, F &&f, Args &&...args)
+        : value_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(true) {}
+    template <class F, class... Args>
+    constexpr room(from_call, unexpect_t, F &&f, Args &&...args)
+        : error_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(false) {}
+    template <class Other> constexpr room(from_room, Other &&other) : has_(other.has_) {
+        if (has_) {
+            std::construct_at(&value_, std::forward<Other>(other).value_);
+        } else {
+            std::construct_at(&error_, std::forward<Other>(other).error_);
+        }
+    }
+
+    union {
+        V value_;
+        E error_;
+    };
+    bool has_;
+};
+
+/// A value or an error, one of them always: what expected keeps. Copying, moving and destroying are
+/// trivial where they are of both.
+template <class V, class E> class either : public room<V, E> {
+    using base = room<V, E>;
     static constexpr bool copies =
         std::is_copy_constructible_v<V> && std::is_copy_constructible_v<E>;
     static constexpr bool moves =
@@ -57,60 +128,56 @@ template <class V, class E> class either {
                                          std::is_copy_assignable_v<E>;
     static constexpr bool move_assigns = moves && can_change && std::is_move_assignable_v<V> &&
                                          std::is_move_assignable_v<E>;
+    static constexpr bool is_plain =
+        std::is_trivially_destructible_v<V> && std::is_trivially_destructible_v<E>;
+    static constexpr bool plain_copies = is_plain && std::is_trivially_copy_constructible_v<V> &&
+                                         std::is_trivially_copy_constructible_v<E>;
+    static constexpr bool plain_moves = is_plain && std::is_trivially_move_constructible_v<V> &&
+                                        std::is_trivially_move_constructible_v<E>;
+    static constexpr bool plain_copy_assigns = plain_copies && std::is_trivially_copy_assignable_v<V> &&
+                                               std::is_trivially_copy_assignable_v<E>;
+    static constexpr bool plain_move_assigns = plain_moves && std::is_trivially_move_assignable_v<V> &&
+                                               std::is_trivially_move_assignable_v<E>;
 
   public:
-    template <class... Args>
-    constexpr explicit either(std::in_place_t, Args &&...args)
-        : value_(std::forward<Args>(args)...), has_(true) {}
-    template <class... Args>
-    constexpr explicit either(unexpect_t, Args &&...args)
-        : error_(std::forward<Args>(args)...), has_(false) {}
-    template <class F, class... Args>
-    constexpr either(from_call, std::in_place_t, F &&f, Args &&...args)
-        : value_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(true) {}
-    template <class F, class... Args>
-    constexpr either(from_call, unexpect_t, F &&f, Args &&...args)
-        : error_(std::invoke(std::forward<F>(f), std::forward<Args>(args)...)), has_(false) {}
-    /// From an expected of other types.
-    template <class Other>
-    constexpr either(from_call, Other &&other) : has_(other.has_value()) {
-        if (has_) {
-            if constexpr (std::is_void_v<typename std::remove_cvref_t<Other>::value_type>) {
-                std::construct_at(&value_);
-            } else {
-                std::construct_at(&value_, *std::forward<Other>(other));
-            }
-        } else {
-            std::construct_at(&error_, std::forward<Other>(other).error());
-        }
-    }
+    using base::base;
+    using base::error_;
+    using base::has_;
+    using base::value_;
 
     either(const either &) = delete;
+    constexpr either(const either &other)
+        requires plain_copies
+    = default;
     constexpr either(const either &other) noexcept(std::is_nothrow_copy_constructible_v<V> &&
                                                    std::is_nothrow_copy_constructible_v<E>)
-        requires copies
-        : has_(other.has_) {
-        fill(other);
-    }
+        requires(copies && !plain_copies)
+        : base(from_room(), other) {}
+    constexpr either(either &&other)
+        requires plain_moves
+    = default;
     constexpr either(either &&other) noexcept(nothrow_move<V> && nothrow_move<E>)
-        requires moves
-        : has_(other.has_) {
-        fill(std::move(other));
-    }
+        requires(moves && !plain_moves)
+        : base(from_room(), std::move(other)) {}
     either &operator=(const either &) = delete;
     constexpr either &operator=(const either &other)
-        requires copy_assigns
+        requires(copy_assigns && plain_copy_assigns)
+    = default;
+    constexpr either &operator=(const either &other)
+        requires(copy_assigns && !plain_copy_assigns)
     {
         return assign(other);
     }
+    constexpr either &operator=(either &&other)
+        requires(move_assigns && plain_move_assigns)
+    = default;
     constexpr either &operator=(either &&other) noexcept(
         nothrow_move<V> && nothrow_move<E> && std::is_nothrow_move_assignable_v<V> &&
         std::is_nothrow_move_assignable_v<E>)
-        requires move_assigns
+        requires(move_assigns && !plain_move_assigns)
     {
         return assign(std::move(other));
     }
-    constexpr ~either() { destroy(); }
 
     [[nodiscard]] constexpr bool has() const noexcept { return has_; }
     constexpr V &value() noexcept { return value_; }
@@ -179,13 +246,6 @@ template <class V, class E> class either {
         }
     };
 
-    template <class Other> constexpr void fill(Other &&other) {
-        if (has_) {
-            std::construct_at(&value_, std::forward<Other>(other).value_);
-        } else {
-            std::construct_at(&error_, std::forward<Other>(other).error_);
-        }
-    }
     template <class Other> constexpr either &assign(Other &&other) {
         if (other.has_) {
             assign_value(std::forward<Other>(other).value_);
@@ -220,12 +280,6 @@ template <class V, class E> class either {
             std::destroy_at(&error_);
         }
     }
-
-    union {
-        V value_;
-        E error_;
-    };
-    bool has_;
 };
 } // namespace detail
 
@@ -281,6 +335,7 @@ template <class E> class unexpected_of {
   private:
     E error_;
 };
+template <class E> unexpected_of(E) -> unexpected_of<E>;
 
 /// A value or an error. To handle an error, ask first: value() of an error throws
 /// bad_expected_access, `*` and `->` of one end the program.
@@ -323,11 +378,11 @@ template <class T, class E> class [[nodiscard]] expected {
     template <class U, class G>
         requires converts<U, G, ref<const U>, const G &>
     constexpr explicit(!implicitly<ref<const U>, const G &>) expected(const expected<U, G> &other)
-        : state_(detail::from_call(), other) {}
+        : state_(detail::from_room(), other.state_) {}
     template <class U, class G>
         requires converts<U, G, U, G>
     constexpr explicit(!implicitly<U, G>) expected(expected<U, G> &&other)
-        : state_(detail::from_call(), std::move(other)) {}
+        : state_(detail::from_room(), std::move(other).state_) {}
 
     template <class U = stored>
         requires(!is_void && !detail::is_tag<std::remove_cvref_t<U>> &&

@@ -68,6 +68,20 @@ struct counted {
     ~counted() { alive--; }
 };
 
+/// Copying may throw; how many there are.
+struct witness {
+    static inline int alive = 0;
+    bool armed;
+    explicit witness(bool armed) : armed(armed) { alive++; }
+    witness(const witness &o) : armed(o.armed) {
+        if (armed) {
+            throw std::runtime_error("copied");
+        }
+        alive++;
+    }
+    ~witness() { alive--; }
+};
+
 using std::is_assignable_v;
 using std::is_constructible_v;
 using std::is_convertible_v;
@@ -121,6 +135,34 @@ static_assert(!std::is_nothrow_move_constructible_v<expected<risky>>);
 static_assert(!std::is_copy_assignable_v<expected<risky, risky>>);
 static_assert(std::is_nothrow_move_constructible_v<expected<outlive::node>>);
 static_assert(!std::is_copy_constructible_v<expected<outlive::node>>);
+
+// Copying, moving and destroying are trivial where they are of value and error.
+struct left {
+    left() = default;
+    left(const left &) = default;
+    left &operator=(const left &o) { return n = o.n + 1, *this; }
+    int n = 0;
+};
+template <class X>
+inline constexpr bool is_plain =
+    std::is_trivially_copy_constructible_v<X> && std::is_trivially_move_constructible_v<X> &&
+    std::is_trivially_destructible_v<X>;
+static_assert(is_plain<expected<int, int>> && is_plain<expected<void, outlive::status>>);
+static_assert(is_plain<expected<left, int>>);
+static_assert(std::is_trivially_destructible_v<expected<move_only, int>>);
+static_assert(std::is_trivially_move_constructible_v<expected<move_only, int>>);
+static_assert(!is_plain<expected<std::string, int>> && !is_plain<expected<int, std::string>>);
+static_assert(!std::is_trivially_destructible_v<expected<int>>);
+#if !OUTLIVE_STD_EXPECTED // C++23 leaves it open whether assigning is
+static_assert(std::is_trivially_copyable_v<expected<int, int>>);
+static_assert(std::is_trivially_copy_assignable_v<expected<void, int>>);
+static_assert(std::is_trivially_move_assignable_v<expected<move_only, int>>);
+static_assert(!std::is_trivially_copy_assignable_v<expected<left, int>>);
+static_assert(!std::is_trivially_move_assignable_v<expected<int, std::string>>);
+// Through the name of C++23's, only newer compilers do.
+static_assert(std::is_same_v<decltype(unexpected_of(7)), unexpected_of<int>>);
+static_assert(std::is_same_v<decltype(unexpected_of("none")), unexpected_of<const char *>>);
+#endif
 
 // Assigning.
 static_assert(is_assignable_v<expected<int> &, int> && is_assignable_v<expected<int> &, unexpected>);
@@ -244,6 +286,9 @@ void changes() {
         CHECK(counted::alive == 1 && x->n == 4);
     }
     CHECK(counted::alive == 0);
+    expected<left, int> from, to; // trivially copied, not trivially assigned
+    to = from;
+    CHECK(from->n == 0 && to->n == 1);
 }
 
 // What throws leaves things as they were: neither both nor none.
@@ -270,6 +315,23 @@ void exceptions() {
         CHECK(!"thrown");
     } catch (const std::runtime_error &) {
     }
+    {
+        const expected<witness> original(std::in_place, true);
+        const expected<witness, int> of_other_type(std::in_place, true);
+        try {
+            const expected<witness> copy = original;
+            CHECK(!"thrown");
+        } catch (const std::runtime_error &) {
+            CHECK(witness::alive == 2); // what was not made is not destroyed
+        }
+        try {
+            const expected<witness, long> copy = of_other_type;
+            CHECK(!"thrown");
+        } catch (const std::runtime_error &) {
+            CHECK(witness::alive == 2);
+        }
+    }
+    CHECK(witness::alive == 0);
 
     expected<int> failed = unexpected(error(OUTLIVE_NO_SPACE, "the disk is full"));
     try {
