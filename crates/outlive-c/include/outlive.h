@@ -9,6 +9,9 @@
  * sample. Deadlines are instants of CLOCK_MONOTONIC in ns: OUTLIVE_NO_WAIT (0) does not wait,
  * OUTLIVE_FOREVER does.
  *
+ * Settings begin with their size, so newer versions may add to them. What calls fill in keeps its
+ * size: its reserved words are 0 until a newer version puts something there.
+ *
  * Nothing here survives fork: the child opens a node of its own.
  *
  * Do not cancel a thread that may be in a call (pthread_cancel): that aborts the process, or what
@@ -223,6 +226,8 @@ typedef struct outlive_node_info {
     uint32_t pid;
     // Whether it lives.
     bool alive;
+    // Reserved; 0 today.
+    uint64_t reserved[4];
 } outlive_node_info;
 
 // A topic of a domain.
@@ -244,6 +249,8 @@ typedef struct outlive_topic_info {
     uint64_t messages;
     // Shared memory it takes, bytes.
     uint64_t memory_bytes;
+    // Reserved; 0 today.
+    uint64_t reserved[4];
 } outlive_topic_info;
 
 // What `outlive_domain_clean` removed and what it left.
@@ -330,8 +337,8 @@ typedef struct outlive_slot {
     size_t size;
     // Which reservation it is.
     uint64_t generation;
-    // outlive's own.
-    uint64_t internal[1];
+    // Reserved; 0 today.
+    uint64_t reserved[1];
 } outlive_slot;
 
 // A message in its lane. A copy stands for the same message, which is acknowledged or given back
@@ -347,8 +354,8 @@ typedef struct outlive_message {
     uint64_t timestamp_ns;
     // Which message of this consumer it is.
     uint64_t generation;
-    // outlive's own.
-    uint64_t internal[2];
+    // Reserved; 0 today.
+    uint64_t reserved[2];
 } outlive_message;
 
 // An event of a subscriber or a consumer.
@@ -405,7 +412,8 @@ typedef struct outlive_meta {
     uint64_t reserved[3];
 } outlive_meta;
 
-// A permit of a semaphore, which must not be freed before it.
+// A permit of a semaphore, which must not be freed before it. It may be moved as bytes: once a
+// copy is given back, the original must not be used any more.
 typedef struct outlive_permit {
     // 0: none.
     uint32_t held;
@@ -413,6 +421,8 @@ typedef struct outlive_permit {
     uint32_t index;
     // Whether the previous holder died with it: what it guards may be inconsistent.
     bool owner_died;
+    // Reserved; 0 today.
+    uint8_t reserved[7];
     // outlive's own.
     uint64_t internal[6];
 } outlive_permit;

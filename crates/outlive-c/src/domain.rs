@@ -22,6 +22,8 @@ pub struct outlive_node_info {
     pub pid: u32,
     /// Whether it lives.
     pub alive: bool,
+    /// Reserved; 0 today.
+    pub reserved: [u64; 4],
 }
 
 /// A topic of a domain.
@@ -45,6 +47,8 @@ pub struct outlive_topic_info {
     pub messages: u64,
     /// Shared memory it takes, bytes.
     pub memory_bytes: u64,
+    /// Reserved; 0 today.
+    pub reserved: [u64; 4],
 }
 
 /// What `outlive_domain_clean` removed and what it left.
@@ -93,6 +97,7 @@ pub extern "C" fn outlive_domain_nodes(
                 name: name.as_ptr(),
                 pid: node.pid,
                 alive: node.alive,
+                reserved: [0; 4],
             };
             found(&info, user);
         }
@@ -123,6 +128,7 @@ pub extern "C" fn outlive_domain_topics(
                 subscribers: topic.subscribers.len(),
                 messages: topic.publishers.iter().map(|p| p.messages).sum(),
                 memory_bytes: topic.publishers.iter().map(|p| p.memory_bytes).sum(),
+                reserved: [0; 4],
             };
             found(&info, user);
         }

@@ -221,8 +221,8 @@ pub struct outlive_slot {
     pub size: usize,
     /// Which reservation it is.
     pub generation: u64,
-    /// outlive's own.
-    pub internal: [u64; 1],
+    /// Reserved; 0 today.
+    pub reserved: [u64; 1],
 }
 
 /// Lends room for a message of `size` bytes in the lane, to be written and committed without a
@@ -237,7 +237,7 @@ pub extern "C" fn outlive_producer_reserve(
 ) -> c_int {
     let mut port = producer;
     let status = run(|| {
-        let none = outlive_slot { data: null_mut(), size: 0, generation: 0, internal: [0; 1] };
+        let none = outlive_slot { data: null_mut(), size: 0, generation: 0, reserved: [0; 1] };
         let out = need(slot, "a slot")?.write(none);
         let port = need(port.as_deref_mut(), "a producer")?;
         port.slot = None;
@@ -391,8 +391,8 @@ pub struct outlive_message {
     pub timestamp_ns: u64,
     /// Which message of this consumer it is.
     pub generation: u64,
-    /// outlive's own.
-    pub internal: [u64; 2],
+    /// Reserved; 0 today.
+    pub reserved: [u64; 2],
 }
 
 /// The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
@@ -435,6 +435,7 @@ pub extern "C" fn outlive_consumer_receive(
             (&raw mut (*at).producer.port).write(held.producer.port);
             (&raw mut (*at).timestamp_ns).write(held.timestamp_ns.unwrap_or(0));
             (&raw mut (*at).generation).write(port.generation.next());
+            (&raw mut (*at).reserved).write([0; 2]);
         }
         port.held = true;
         Ok(())

@@ -96,7 +96,8 @@ pub struct outlive_semaphore {
     semaphore: RobustSemaphore,
 }
 
-/// A permit of a semaphore, which must not be freed before it.
+/// A permit of a semaphore, which must not be freed before it. It may be moved as bytes: once a
+/// copy is given back, the original must not be used any more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct outlive_permit {
@@ -106,6 +107,8 @@ pub struct outlive_permit {
     pub index: u32,
     /// Whether the previous holder died with it: what it guards may be inconsistent.
     pub owner_died: bool,
+    /// Reserved; 0 today.
+    pub reserved: [u8; 7],
     /// outlive's own.
     pub internal: [u64; 6],
 }
@@ -142,8 +145,13 @@ pub extern "C" fn outlive_semaphore_acquire(
     permit: Option<&mut MaybeUninit<outlive_permit>>,
 ) -> outlive_status {
     run(|| {
-        let none =
-            outlive_permit { held: 0, index: 0, owner_died: false, internal: [0; PERMIT_WORDS] };
+        let none = outlive_permit {
+            held: 0,
+            index: 0,
+            owner_died: false,
+            reserved: [0; 7],
+            internal: [0; PERMIT_WORDS],
+        };
         let out = need(permit, "a permit")?.write(none);
         let semaphore = &need(semaphore, "a semaphore")?.semaphore;
         let taken = semaphore.acquire_until(Deadline::at_ns(deadline_ns));

@@ -31,12 +31,6 @@ static void frozen_numbers(void) {
     }
     CHECK(outlive_strerror(1000) == NULL);
     CHECK(outlive_errno(OUTLIVE_OWNER_DIED) == EOWNERDEAD);
-    CHECK(sizeof(outlive_sample) == 32 && sizeof(outlive_loan) == 80);
-    CHECK(sizeof(outlive_topic_options) == 56 && sizeof(outlive_node_options) == 40);
-    CHECK(sizeof(outlive_queue_options) == 40 && sizeof(outlive_service_options) == 24);
-    CHECK(sizeof(outlive_member) == 24 && sizeof(outlive_event) == 64);
-    CHECK(sizeof(outlive_message) == 64 && sizeof(outlive_slot) == 32);
-    CHECK(sizeof(outlive_meta) == 64 && sizeof(outlive_clean_report) == 64);
 }
 
 /* Settings of programs that were compiled with another version, or not thought through. */
