@@ -832,6 +832,9 @@ enum outlive_status outlive_server_open(const struct outlive_node *node,
 
 // The next request, waiting until `deadline_ns`. It skips those of dead clients, cancelled and
 // late ones. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+//
+// A client's requests wait while the lane of its replies cannot be opened: a full RAM disk, no
+// descriptors, no rights. That is not an error here; it is tried again after 2 to 250 ms.
 enum outlive_status outlive_server_receive(struct outlive_server *server,
                                            uint64_t deadline_ns,
                                            struct outlive_request **out);

@@ -396,6 +396,9 @@ impl Server {
     }
 
     /// The next request, or None when `timeout` seconds passed without one.
+    ///
+    /// A client's requests wait while the lane of its replies cannot be opened: a full RAM disk, no
+    /// descriptors, no rights. That raises nothing here; it is tried again after 2 to 250 ms.
     #[pyo3(signature = (timeout=None))]
     fn receive(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         let this = slf.get();

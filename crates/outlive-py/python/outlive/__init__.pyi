@@ -892,7 +892,11 @@ class Server(_Port, Generic[_Q, _R]):
         bound_bytes: int | None = None,
     ) -> None: ...
     def receive(self, timeout: float | None = None) -> Request[_Q, _R] | None:
-        """The next request, or None when `timeout` seconds passed without one."""
+        """The next request, or None when `timeout` seconds passed without one.
+
+        A client's requests wait while the lane of its replies cannot be opened: a full RAM disk, no
+        descriptors, no rights. That raises nothing here; it is tried again after 2 to 250 ms.
+        """
     @property
     def passed_over(self) -> int:
         """Requests that were skipped because nobody waited for them any more."""
