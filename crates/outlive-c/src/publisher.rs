@@ -156,9 +156,9 @@ impl outlive_publisher {
 /// Copies `size` bytes in and publishes them. `seq`, unless NULL, gets the message's number.
 ///
 /// Never waits, unless subscribers asked to be waited for: then `OUTLIVE_TIMEOUT`.
-/// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold samples up to the memory bound. Nothing was published
-/// when it fails. If the process is killed at any instruction, the message was sent whole or not at
-/// all.
+/// `OUTLIVE_OUT_OF_MEMORY`: the ring and what subscribers hold reach the memory bound. Nothing was
+/// published when it fails. If the process is killed at any instruction, the message was sent whole
+/// or not at all.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_publish(
     publisher: Option<&outlive_publisher>,

@@ -136,7 +136,8 @@ impl<T: Payload + ?Sized> Builder<T> {
     }
 
     /// For a publisher: most shared memory for its chunks, bytes; 1 GiB unless given. Memory
-    /// grows on demand; it needs (depth + borrowed + loaned) chunks at most.
+    /// grows on demand; it needs (depth + borrowed + loaned) chunks at most. A bound that does not
+    /// hold depth + 1 messages refuses every one once it is reached, even when nobody reads.
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.options.memory_bytes_max = bytes;
         self

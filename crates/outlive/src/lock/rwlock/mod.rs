@@ -91,8 +91,8 @@ impl<T: Message> RobustRwLock<T> {
     /// Takes the lock for reading, waiting as long as a living writer holds it.
     ///
     /// # Errors
-    /// `OwnerDied` when a writer died inside: take it with `write` and repair the data;
-    /// `Unrecoverable`, `Deadlock`, `Failed`.
+    /// `OwnerDied` when a writer died inside, or while it waited for readers: take it with `write`
+    /// and repair the data; `Unrecoverable`, `Deadlock`, `Failed`.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the CAS on the thread's line. A dead reader keeps nobody out.

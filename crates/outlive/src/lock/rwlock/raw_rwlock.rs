@@ -303,8 +303,8 @@ impl RawRwLock {
     /// Takes the lock for reading, waiting as long as a living writer holds it.
     ///
     /// # Errors
-    /// `OwnerDied` when a writer died inside: somebody must take it for writing and repair the
-    /// data; `Unrecoverable`, `Deadlock`, `Failed`.
+    /// `OwnerDied` when a writer died inside, or while it waited for readers: somebody must take it
+    /// for writing and repair the data; `Unrecoverable`, `Deadlock`, `Failed`.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the CAS on the thread's line. A dead reader keeps nobody out.

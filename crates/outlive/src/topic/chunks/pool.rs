@@ -230,8 +230,8 @@ pub(in crate::topic) fn at_bound(topic: &str, bytes: u64, segments: u64, allowed
              subscribers drop samples, lower the depth, or open the publisher again"
         ),
         false => format!(
-            "{bytes} bytes in {segments} segments are in use of {allowed} allowed: let subscribers \
-             drop samples, lower the depth, or raise memory_bytes_max"
+            "{bytes} bytes in {segments} segments are in use of {allowed} allowed: raise \
+             memory_bytes_max, lower the depth, or let subscribers drop samples"
         ),
     };
     Error::new(ErrorKind::OutOfMemory, "growing the publisher's memory on topic", topic, remedy)

@@ -111,7 +111,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// # Errors
     /// `Timeout` when a reliable subscriber is still behind after the publisher's
     /// [`reliable_timeout`](crate::topic::Builder::reliable_timeout), `WouldBlock` where that is 0;
-    /// `OutOfMemory` when subscribers hold samples up to the publisher's memory bound; `NoSpace` on
+    /// `OutOfMemory` when the ring and what subscribers hold reach the memory bound; `NoSpace` on
     /// a full RAM disk; `Corrupt` when somebody truncated its files; `ForkedChild`. After
     /// membership changed also `Io` or `OutOfMemory`, if the topic's directory or a reliable
     /// subscriber cannot be opened. Nothing was published then, and subscribers notice nothing.
