@@ -525,7 +525,8 @@ enum outlive_status outlive_mutex_unlock(const struct outlive_mutex *mutex);
 // owner: the next one to lock gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
 enum outlive_status outlive_mutex_abandon(const struct outlive_mutex *mutex);
 
-// Declares the data inherited from a dead owner consistent again.
+// Declares the data inherited from a dead owner consistent again. Data that is consistent already
+// stays so. `OUTLIVE_NOT_OWNED` when the calling thread does not hold the lock.
 enum outlive_status outlive_mutex_mark_consistent(const struct outlive_mutex *mutex);
 
 // The protected data, for the thread that holds the lock; none without a type. NULL for NULL.
@@ -570,7 +571,8 @@ enum outlive_status outlive_rwlock_unlock_write(const struct outlive_rwlock *loc
 // Ends writing with the data inconsistent; as `outlive_mutex_abandon`.
 enum outlive_status outlive_rwlock_abandon(const struct outlive_rwlock *lock);
 
-// Declares the data inherited from a dead writer consistent again.
+// Declares the data inherited from a dead writer consistent again. Data that is consistent already
+// stays so. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
 enum outlive_status outlive_rwlock_mark_consistent(const struct outlive_rwlock *lock);
 
 // The protected data, for the thread that holds the lock; none without a type. NULL for NULL.

@@ -184,7 +184,8 @@ pub extern "C" fn outlive_mutex_abandon(mutex: Option<&outlive_mutex>) -> outliv
     run(|| Ok(need(mutex, "a mutex")?.mutex.unlock_in_disorder()?))
 }
 
-/// Declares the data inherited from a dead owner consistent again.
+/// Declares the data inherited from a dead owner consistent again. Data that is consistent already
+/// stays so. `OUTLIVE_NOT_OWNED` when the calling thread does not hold the lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_mark_consistent(mutex: Option<&outlive_mutex>) -> outlive_status {
     run(|| Ok(need(mutex, "a mutex")?.mutex.mark_consistent()?))
@@ -303,7 +304,8 @@ pub extern "C" fn outlive_rwlock_abandon(lock: Option<&outlive_rwlock>) -> outli
     run(|| Ok(need(lock, "a lock")?.lock.unlock_in_disorder()?))
 }
 
-/// Declares the data inherited from a dead writer consistent again.
+/// Declares the data inherited from a dead writer consistent again. Data that is consistent already
+/// stays so. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_mark_consistent(lock: Option<&outlive_rwlock>) -> outlive_status {
     run(|| Ok(need(lock, "a lock")?.lock.mark_consistent()?))

@@ -215,6 +215,11 @@ fn a_wait_of_cpp_ends_by_messages_deaths_signals_and_stop_tokens() {
 }
 
 #[test]
+fn locks_of_cpp_repair_what_was_torn_and_hold_nothing_when_they_throw() {
+    says_in_every_way("tests/cpp/locks.cpp", "locks: what was torn");
+}
+
+#[test]
 fn expected_is_that_of_the_standard_or_as_that() {
     for (compiler, standard) in cpp_ways() {
         let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/expected.cpp");

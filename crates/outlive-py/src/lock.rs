@@ -458,6 +458,7 @@ impl RobustMutex {
     }
 
     /// For the thread that holds it: declares the data consistent again.
+    /// Data that is consistent already stays so.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.get_held()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
@@ -642,6 +643,7 @@ impl RobustRwLock {
     }
 
     /// For the writer: declares the data consistent again.
+    /// Data that is consistent already stays so.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.get_held()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);

@@ -79,10 +79,10 @@ template <class T> class repairing {
         } else {
             repair(*static_cast<T *>(data));
         }
-        guard.raw = nullptr;
         if (const auto code = mark(raw); code != OUTLIVE_OK) {
             cannot_lock(error::last(code));
         }
+        guard.raw = nullptr;
     }
 
     function repair;
@@ -122,7 +122,8 @@ template <class T = void> class robust_mutex {
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
     /// Lets lock() and try_lock() repair inconsistent data, with the lock held, by `repair(data)`, or
-    /// `repair()` if there is no data. Call it before other threads use the handle.
+    /// `repair()` if there is no data. The lock is marked consistent when it returns; if it throws,
+    /// so does lock(), and the next one repairs. Call it before other threads use the handle.
     void on_owner_died(typename detail::repairing<T>::function repair) {
         repairing_.repair = std::move(repair);
     }
@@ -173,6 +174,7 @@ template <class T = void> class robust_mutex {
     /// For the thread that holds it: whether its last owner died inside and the data is not repaired.
     [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
     /// For the thread that holds it: declares the data consistent again.
+    /// Data that is consistent already stays so.
     expected<void> mark_consistent() {
         const auto code = ::outlive_mutex_mark_consistent(at_.get());
         owner_died_ = owner_died_ && code != OUTLIVE_OK;
@@ -317,6 +319,7 @@ template <class T = void> class robust_shared_mutex {
     /// For the thread that writes: whether a writer died inside and the data is not repaired.
     [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
     /// For the thread that writes: declares the data consistent again.
+    /// Data that is consistent already stays so.
     expected<void> mark_consistent() {
         const auto code = ::outlive_rwlock_mark_consistent(at_.get());
         owner_died_ = owner_died_ && code != OUTLIVE_OK;

@@ -41,7 +41,7 @@ pub trait Hold: Debug + Send + Sync {
     /// **Strict.** One store; a death before it has the same effect.
     fn abandon(&self, me: u64) -> bool;
 
-    /// The holder `me` has repaired what it inherited; whether it did inherit.
+    /// The holder `me` has repaired what it inherited, if it did inherit; whether `me` holds it.
     ///
     /// # Crash safety
     /// **Strict.** One store; before it the next taker is told again.

@@ -221,10 +221,10 @@ impl Hold for Pi {
     }
 
     fn mark_consistent(&self, me: u64) -> bool {
-        let inherited = self.holds(me) && self.word().load(Relaxed) & BROKEN != 0;
-        if inherited {
+        let holds = self.holds(me);
+        if holds && self.word().load(Relaxed) & BROKEN != 0 {
             self.word().fetch_and(!BROKEN, Relaxed);
         }
-        inherited
+        holds
     }
 }

@@ -315,10 +315,11 @@ impl RawMutex {
         if done { Ok(()) } else { Err(not_owner("letting go of")) }
     }
 
-    /// Declares the data inherited from a dead owner consistent again.
+    /// Declares the data inherited from a dead owner consistent again. Data that is consistent
+    /// already stays so.
     ///
     /// # Errors
-    /// `NotOwned` when the calling thread does not hold the lock, or did not inherit it.
+    /// `NotOwned` when the calling thread does not hold the lock; `ForkedChild`.
     ///
     /// # Crash safety
     /// **Strict.** One store.

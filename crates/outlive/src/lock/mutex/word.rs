@@ -403,16 +403,18 @@ impl Gate<'_> {
         wake(ALL);
     }
 
-    /// The holder `me` has repaired the data.
+    /// The holder `me` has repaired the data, if that was needed; whether `me` holds it.
     ///
     /// # Crash safety
     /// **Strict.** One store; before it the next taker is told again.
     pub(crate) fn mark_consistent(self, me: u64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & HOLDER != me || seen & BROKEN == 0 {
+        if seen & HOLDER != me {
             return false;
         }
-        self.word.fetch_and(!BROKEN, Relaxed);
+        if seen & BROKEN != 0 {
+            self.word.fetch_and(!BROKEN, Relaxed);
+        }
         true
     }
 }

@@ -5,7 +5,6 @@ use std::ptr::NonNull;
 
 use super::lines;
 use super::readers::{Entered, LINES_MAX, Line, READING, Shared};
-use crate::Result;
 use crate::lock::error::{LockError, LockResult, NeedsWriter};
 use crate::lock::mutex::raw_mutex::{Acquired, not_owner};
 use crate::lock::mutex::wait::{Spin, Waiter, wake};
@@ -19,6 +18,7 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
 use crate::types::PayloadType;
+use crate::{Error, ErrorKind, Result};
 
 /// A robust reader/writer lock that protects whatever its users agree on.
 ///
@@ -453,16 +453,21 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// Declares the data inherited from a dead writer consistent again.
+    /// Declares the data inherited from a dead writer consistent again. Data that is consistent
+    /// already stays so.
     ///
     /// # Errors
-    /// `NotOwned` when the calling thread does not hold it for writing, or did not inherit it.
+    /// `NotOwned` when the calling thread does not hold it for writing; `ForkedChild`.
     ///
     /// # Crash safety
     /// **Strict.** One store.
     pub fn mark_consistent(&self) -> Result<()> {
         let me = self.id()?;
         let marked = self.shared().gate.mark_consistent(me);
-        if marked { Ok(()) } else { Err(not_owner("marking consistent")) }
+        if marked {
+            return Ok(());
+        }
+        let remedy = "only the thread that holds it for writing may";
+        Err(Error::new(ErrorKind::NotOwned, "marking consistent", "a lock", remedy))
     }
 }

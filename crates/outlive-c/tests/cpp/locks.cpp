@@ -1,0 +1,66 @@
+// Locks of C++ whose last owner left them in disorder, and what the standard's guards make of them.
+#include <outlive.hpp>
+
+#include <cstdio>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "check.hpp"
+
+struct pose {
+    double x, y;
+};
+OUTLIVE_MESSAGE(pose, "test/Pose", x, y)
+
+/// What `f` throws.
+template <class F> static std::error_code thrown(F &&f) {
+    try {
+        f();
+    } catch (const std::system_error &e) {
+        return e.code();
+    }
+    return {};
+}
+
+/// Whether another thread gets it at once.
+template <class Lock> static bool is_free(Lock &lock) {
+    bool got = false;
+    std::thread([&] {
+        const auto taken = lock.acquire(outlive::deadline::now);
+        got = taken.has_value();
+        CHECK(!got || lock.abandon());
+    }).join();
+    return got;
+}
+
+/// A repair may mark the lock itself; if it lets go of it, lock() fails, and holds nothing.
+template <class Lock> static void repairs_that_mark(Lock lock) {
+    auto torn = [&] { CHECK(lock.acquire() && lock.abandon()); };
+    torn();
+    lock.on_owner_died([&](pose &left) {
+        left.y = left.x;
+        CHECK(lock.mark_consistent());
+    });
+    {
+        std::scoped_lock held(lock);
+        CHECK(!lock.owner_died() && lock.mark_consistent() && !is_free(lock));
+    }
+    CHECK(lock.mark_consistent().error() == OUTLIVE_NOT_OWNED);
+    CHECK(lock.acquire().value() == outlive::acquired::clean);
+    CHECK(lock.abandon());
+    lock.on_owner_died([&](pose &) { CHECK(lock.abandon()); });
+    CHECK(thrown([&] { lock.lock(); }) == std::errc::operation_not_permitted && is_free(lock));
+    lock.on_owner_died([&](pose &) { throw std::system_error(EIO, std::generic_category()); });
+    CHECK(thrown([&] { lock.lock(); }) == std::errc::io_error && is_free(lock));
+}
+
+int main() {
+    auto node = outlive::node::open("locks").value();
+    repairs_that_mark(node.mutex<pose>("/m").value());
+    repairs_that_mark(node.pi_mutex<pose>("/pi").value());
+    repairs_that_mark(node.shared_mutex<pose>("/rw").value());
+    std::puts("locks: what was torn is repaired");
+}
