@@ -260,7 +260,7 @@ template <class T> class message {
             }
         }
     }
-    ::outlive_message raw_;
+    ::outlive_message raw_{};
     detail::consumer_handle of_;
     unsigned exceptions_ = 0;
 };

@@ -1,6 +1,9 @@
 // Handles: what they lend keeps them open, and no longer than it is used; settings and empty locks.
 #include <cstdio>
+#include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -107,6 +110,15 @@ static void messages(outlive::node &node) {
     CHECK(next(node.consumer<job>("/jobs").value()).value()->number == 3);
 }
 
+/// One that holds none says 0, whatever lay in memory before.
+static void no_message() {
+    alignas(outlive::message<job>) unsigned char memory[sizeof(outlive::message<job>)];
+    std::memset(memory, 0xff, sizeof memory);
+    auto *none = new (memory) outlive::message<job>;
+    CHECK(!*none && none->timestamp_ns() == 0 && none->producer().node == 0);
+    std::destroy_at(none);
+}
+
 static void permits(outlive::node &node) {
     auto permit = node.semaphore("/gpu", 2)->acquire().value();
     auto semaphore = node.semaphore("/gpu", 2).value();
@@ -190,6 +202,7 @@ int main() {
     closes_with_the_last(node);
     slots(node);
     messages(node);
+    no_message();
     permits(node);
     cut_short();
     empty_locks(node);
