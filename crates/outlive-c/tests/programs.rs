@@ -463,6 +463,14 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("struct @ { int x; }; OUTLIVE_MESSAGE(@, \"\", x)", "the name of @ is empty"),
     (
+        "struct @ { int x; }; OUTLIVE_MESSAGE(@, \"s/A\\0B\", x)",
+        "the name of @ has a zero byte in it",
+    ),
+    (
+        "auto f@(outlive::node &n) { return n.publisher<outlive::msgpack<\"s/@\\0B\">>(\"/x\"); }",
+        "the name of a MessagePack type has a zero byte in it",
+    ),
+    (
         "auto f@(outlive::node &n) { return n.mutex<float[]>(\"/x\"); }",
         "a lock protects one value of a fixed size",
     ),

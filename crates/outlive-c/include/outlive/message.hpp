@@ -134,6 +134,15 @@ template <class T> consteval bool has_foreign() {
     }
 }
 
+/// Whether a name is without zero bytes, at the first of which other languages would end it.
+template <class T> consteval bool is_whole(const T &name) {
+    if constexpr (std::is_array_v<T>) {
+        return std::find(name, name + std::extent_v<T> - 1, '\0') == name + std::extent_v<T> - 1;
+    } else {
+        return true; // a pointer: it ends there in C++, too
+    }
+}
+
 /// Where a field lies.
 struct place {
     std::size_t offset, size;
@@ -481,6 +490,8 @@ template <type_label Name> struct payload<msgpack<Name>> {
     static view of(const void *data, std::size_t size) {
         return {static_cast<const std::byte *>(data), size};
     }
+    static_assert(is_whole(Name.text),
+                  "outlive: the name of a MessagePack type has a zero byte in it");
     static outlive_status type(::outlive_type **out) {
         return ::outlive_type_msgpack(Name.text, out);
     }
@@ -561,6 +572,8 @@ template <class T> expected<type_handle> make_type() {
         using self = OUTLIVE_BARE(type);                                                           \
         static constexpr const char *name = type_name_;                                            \
         static_assert(sizeof(type_name_) > 1, "outlive: the name of " #type " is empty");          \
+        static_assert(::outlive::detail::is_whole(type_name_),                                     \
+                      "outlive: the name of " #type " has a zero byte in it");                     \
         static constexpr bool has_foreign = false OUTLIVE_EACH(OUTLIVE_FOREIGN, self, __VA_ARGS__); \
         static_assert(std::is_standard_layout_v<self> &&                                           \
                           (std::is_trivially_copyable_v<self> ||                                   \

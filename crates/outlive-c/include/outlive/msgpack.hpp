@@ -63,6 +63,8 @@ template <class T> struct msgpack_traits {
 #define OUTLIVE_MSGPACK(type, type_name_)                                                          \
     template <> struct outlive::packed_traits<type> : ::outlive::detail::msgpack_traits<type> {    \
         static constexpr const char *name = type_name_;                                            \
+        static_assert(::outlive::detail::is_whole(type_name_),                                     \
+                      "outlive: the name of " #type " has a zero byte in it");                     \
     };
 
 #endif
