@@ -471,6 +471,11 @@ const REFUSED: &[(&str, &str)] = &[
         "the name of a MessagePack type has a zero byte in it",
     ),
     (
+        "struct alignas(16) @ { double x, y; }; OUTLIVE_MESSAGE(@, \"s\", x, y)\n\
+         auto f@(outlive::node &n) { return n.publisher<outlive::optional<@>>(\"/x\"); }",
+        "an optional value is aligned to more than 8 bytes",
+    ),
+    (
         "auto f@(outlive::node &n) { return n.mutex<float[]>(\"/x\"); }",
         "a lock protects one value of a fixed size",
     ),

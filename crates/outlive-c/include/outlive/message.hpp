@@ -174,8 +174,11 @@ concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()
                     !std::is_pointer_v<T> && detail::has_description<T>();
 
 /// A value in a message that may be absent: `outlive::msg::Optional` of Rust. It is aligned as the
-/// value.
+/// value, which is aligned to at most 8 bytes.
 template <shareable T> struct optional {
+    static_assert(alignof(T) <= 8,
+                  "outlive: an optional value is aligned to more than 8 bytes, where other languages "
+                  "do not look for it: let its type have the alignment of its numbers");
     constexpr optional() = default;
     constexpr optional(const T &of) : present(true), value(of) {}
     constexpr explicit operator bool() const { return present; }
@@ -187,7 +190,9 @@ template <shareable T> struct optional {
 };
 
 template <shareable T> struct message_traits<optional<T>> {
-    static_assert(std::is_standard_layout_v<optional<T>> && offsetof(optional<T>, value) == 8);
+    static_assert(std::is_standard_layout_v<optional<T>> &&
+                      (alignof(T) > 8 || offsetof(optional<T>, value) == 8),
+                  "outlive: this optional value does not lie where other languages look for it");
     static constexpr const char *name = "outlive/Optional";
     static constexpr bool has_foreign = detail::has_foreign<T>();
     template <class Each> static void fields(Each &&each) {
