@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::member::{Look, Member, Plan};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
+use crate::sync::fault;
 
 /// Ready once, or periodically.
 ///
@@ -65,6 +66,10 @@ impl Timer {
             self.stop();
             return 1;
         }
+        if fault("timer.off_grid") {
+            self.next_ns = now.saturating_add(self.period_ns);
+            return 1;
+        }
         let times = (now - self.next_ns) / self.period_ns + 1;
         self.next_ns = self.next_ns.saturating_add(times.saturating_mul(self.period_ns));
         times
@@ -83,7 +88,9 @@ impl Timer {
 
 impl Member for Timer {
     fn is_ready(&mut self, look: &mut Look) -> bool {
-        look.due(Deadline::at_ns(self.next_ns));
+        if !fault("timer.not_awaited") {
+            look.due(Deadline::at_ns(self.next_ns));
+        }
         look.now >= self.next_ns
     }
 

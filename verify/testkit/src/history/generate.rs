@@ -4,6 +4,7 @@ mod rt;
 mod semaphores;
 mod services;
 mod sets;
+mod timers;
 
 use super::member::{self, PYTHON, RUST, WAYS};
 use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
@@ -50,9 +51,11 @@ const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
 const TRIES: usize = 200;
 /// Kinds of objects.
-const KINDS: u64 = 7;
+const KINDS: u64 = 8;
 /// The bit of mutexes and reader/writer locks among them.
 const LOCKS: u64 = 1 << 2;
+/// That of timers and interrupts.
+const TIMERS: u64 = 1 << 7;
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
@@ -76,7 +79,7 @@ impl Generator {
             fixed: if rng.one_in(2) { FIXED + rng.below(2) } else { 0 },
             capacity: [1, 3, 64, 65, 70][rng.below(5) as usize],
             condvars,
-            sets: rng.one_in(2),
+            sets: about & TIMERS != 0 || rng.one_in(2),
             permits: 1 + rng.below(3),
             forks: rng.one_in(2),
             limits: rng.one_in(3),
@@ -215,6 +218,7 @@ impl Generator {
                 let ports = usable(|k| {
                     use Kind::{Client, Consumer, Server, Subscriber, Watch};
                     let port = matches!(k, Subscriber(_) | Client(_) | Server(_));
+                    let port = port || matches!(k, Kind::Timer(_) | Kind::Interrupt { .. });
                     port || matches!(k, Consumer { hand: None, .. } | Watch { .. })
                 });
                 let mut others = [0, 0];
@@ -271,7 +275,8 @@ impl Generator {
                     3 => self.about_services(node, wait, &usable)?,
                     4 => self.about_rt(node, &usable)?,
                     5 => self.about_semaphores(node, wait, &usable)?,
-                    _ => self.about_sets(node, &usable)?,
+                    6 => self.about_sets(node, &usable)?,
+                    _ => self.about_timers(&usable)?,
                 };
                 step(verb, &args)
             }

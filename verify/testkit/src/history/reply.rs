@@ -54,6 +54,8 @@ pub(super) struct Reply {
     pub(super) data: Vec<u64>,
     /// Processor time and time that it took, us.
     pub(super) took: (u64, u64),
+    /// When it began and ended, ns of CLOCK_MONOTONIC; 0, 0: it does not say.
+    pub(super) at: (u64, u64),
     /// The whole text of an error, for people.
     pub(super) text: String,
 }
@@ -89,6 +91,9 @@ impl Reply {
         for word in &self.data {
             line += &format!(" d={word}");
         }
+        if self.at.1 > 0 {
+            line += &format!(" at={}.{}", self.at.0, self.at.1);
+        }
         if !self.text.is_empty() {
             line += &format!(" # {}", self.text.replace('\n', " "));
         }
@@ -109,6 +114,7 @@ impl Reply {
                 ("v", [v]) => reply.value = *v,
                 ("d", [word]) => reply.data.push(*word),
                 ("id", [node, port]) => reply.id = (*node, *port),
+                ("at", [began, ended]) => reply.at = (*began, *ended),
                 ("took", [cpu, wall]) => reply.took = (*cpu, *wall),
                 ("m", &[from, n, seq, lost, whole, borrowed, node, port]) => {
                     let (whole, borrowed, id) = (whole == 1, borrowed == 1, (node, port));
@@ -142,6 +148,7 @@ mod tests {
             news: vec![(News::Died(true, 4), (2, 1)), (News::Joined, (3, 1))],
             data: vec![5, 6],
             took: (10, 20),
+            at: (3, 4),
             text: "sending: timed out; wait longer".into(),
         };
         assert_eq!(Reply::parse(&reply.line()), Some(reply));

@@ -174,8 +174,22 @@ verbs! {
     /// Waits for the end of the node that is watched.
     Await = "await"("on", "ms");
     /// Waits with a wait set until one of up to three is ready, beside a descriptor that never is
-    /// (`fd`=1): subscribers, consumers, clients, servers, watches.
+    /// (`fd`=1): subscribers, consumers, clients, servers, watches, timers, interrupts.
     Wait = "wait"("on", "and", "or", "fd", "ms");
+    /// Makes a timer that is due in so many us, and then every `period_us` (0: once).
+    Timer = "timer"("new", "after_us", "period_us");
+    /// How often it became due since it was last asked.
+    Fired = "fired"("on");
+    /// It is not due any more.
+    StopTimer = "stop-timer"("on");
+    /// Makes an interrupt.
+    Interrupt = "interrupt"("new");
+    /// Raises it, from a signal handler (`signal`=1) or not.
+    Raise = "raise"("on", "signal");
+    /// Whether it is raised.
+    Raised = "raised"("on");
+    /// It is not raised any more.
+    Clear = "clear"("on");
     /// Opens so many publishers (0), producers (1), clients (2) or subscribers (3) one after the
     /// other; each sends one message, and stays (`keep`=1) or is dropped.
     Crowd = "crowd"("new", "node", "what", "name", "count", "keep", "type");

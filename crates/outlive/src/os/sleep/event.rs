@@ -59,7 +59,10 @@ impl Event {
         if fault("stop.no_wake") {
             return;
         }
-        futex::wake(&self.raised, i32::MAX);
+        futex::wake(&self.raised, if fault("event.wakes_one") { 1 } else { i32::MAX });
+        if fault("event.fd_unsignalled") {
+            return;
+        }
         self.made().into_iter().for_each(signal);
         syserr::set_errno(saved);
     }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use outlive::{Domain, Loan, NodeId, Producer, Publisher};
+use outlive::{Domain, Interrupt, Loan, NodeId, Producer, Publisher};
 
 use super::messages::{content, get, look, look_at, receive, receive_at_last};
 use super::{AsTold, Fails, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic};
-use super::{batches, crowd, forks, limits, locks, rt, semaphores, services, sets, wait_sets};
+use super::{
+    batches, crowd, forks, limits, locks, rt, semaphores, services, sets, timers, wait_sets,
+};
 use crate::chaos::message::WORDS_MIN;
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{FIXED, Handle, Step, Verb};
@@ -43,6 +46,7 @@ impl Actor {
     fn answer(&mut self, step: &Step) -> Reply {
         let (began, cpu) = (Instant::now(), thread_cpu());
         let mut reply = Reply { outcome: "ok".into(), ..Reply::default() };
+        reply.at.0 = outlive::now_ns();
         match catch_unwind(AssertUnwindSafe(|| self.act(step, &mut reply))) {
             Ok(Ok(())) => {}
             Ok(Err(e)) => {
@@ -57,6 +61,7 @@ impl Actor {
                 (reply.outcome, reply.text) = ("Panic".into(), text.unwrap_or_default());
             }
         }
+        reply.at.1 = outlive::now_ns();
         reply.thread = self.thread;
         let cpu = thread_cpu().saturating_sub(cpu);
         reply.took = (cpu.as_micros() as u64, began.elapsed().as_micros() as u64);
@@ -176,6 +181,13 @@ impl Actor {
                 let watch = node.watch(NodeId::from_raw(step.arg("target")))?;
                 self.shared.put(new, Thing::Watch(watch));
             }
+            Verb::Timer => self.shared.put(new, timers::open(step, reply)),
+            Verb::Interrupt => {
+                self.shared.put(new, Thing::Interrupt(Arc::new(Interrupt::new())));
+            }
+            Verb::Raise | Verb::Raised | Verb::Clear => {
+                timers::about_interrupt(&self.shared, step, reply)?;
+            }
             Verb::Drop => self.drop(on),
             Verb::Leak => self.leak(on),
             Verb::Unwind => self.unwind(on),
@@ -252,6 +264,10 @@ impl Actor {
                 let done = batches::send(producer, next, step, reply);
                 self.were_sent(on, reply.value);
                 done
+            }
+            (Thing::Timer(timer), _) => {
+                timers::act(timer, step, reply);
+                Ok(())
             }
             (Thing::Set(set), _) => sets::act(set, step, reply),
             (Thing::Values(values), _) => {

@@ -187,6 +187,13 @@ fn uses(handle: Handle, thing: &mut Thing) -> Option<String> {
         Thing::Set(it) => return Some(super::sets::refuses(it)),
         Thing::Semaphore(it) => return Some(super::semaphores::refuses(it)),
         Thing::End(end) => return super::rt::refuses(end),
+        Thing::Interrupt(it) => return super::timers::misbehaves(it),
+        // The parent's goes on as it was.
+        Thing::Timer(it) => {
+            it.fired();
+            it.stop();
+            return None;
+        }
         _ => return None,
     };
     Some(said.map_or_else(|e| kind(e.kind()), |()| "ok".into()))

@@ -7,7 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `batches`, `locks`, `semaphores`, `services`, `rt`, `crowd` | steps of those kinds |
-//! | `sets`, `forks`, `limits`, `wait_sets` | others |
+//! | `sets`, `forks`, `limits`, `wait_sets`, `timers` | others |
 //! | `python.py`, `cpp.cpp`, `words.hpp` | members in other languages, which do most of them |
 
 mod actor;
@@ -21,6 +21,7 @@ mod rt;
 mod semaphores;
 mod services;
 mod sets;
+mod timers;
 mod wait_sets;
 
 use std::collections::BTreeMap;
@@ -37,8 +38,8 @@ pub(super) use forks::WAYS;
 use outlive::lock::{LocklessSet, RobustCondvar, RobustSemaphore};
 use outlive::service::Ticket;
 use outlive::{
-    Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
-    Subscriber, Watch,
+    Consumer, Interrupt, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received,
+    Sample, Subscriber, Timer, Watch,
 };
 pub(super) use services::{KINDS, PARTS, UNSAID};
 
@@ -115,6 +116,8 @@ enum Thing {
     Server(Box<services::Serving>),
     Request(Box<services::InHand>),
     End(Box<rt::End>),
+    Timer(Timer),
+    Interrupt(Arc<Interrupt>),
 }
 
 /// What only the thread that took it may use.
@@ -156,11 +159,16 @@ impl<T> Drop for Lasting<T> {
 #[derive(Clone)]
 struct Shared {
     root: PathBuf,
+/// By thread and handle.
+type Lent = BTreeMap<(usize, Handle), Arc<Interrupt>>;
+
     things: Arc<Mutex<BTreeMap<Handle, Thing>>>,
     /// A limit was lowered before: what could not be opened is tried again.
     was_limited: Arc<AtomicBool>,
     /// How often somebody was about to wait for a notification.
     sleeps: Arc<AtomicU64>,
+    /// Shares of interrupts, for the threads that are to wait for them.
+    lent: Arc<Mutex<Lent>>,
     /// Messages sent, by handle.
     sent: Arc<Mutex<BTreeMap<Handle, u64>>>,
 }
@@ -176,6 +184,29 @@ impl Shared {
     fn take(&self, handle: Handle) -> Thing {
         let taken = self.things.lock().unwrap().remove(&handle);
         taken.unwrap_or_else(|| panic!("there is no handle {handle}"))
+    }
+
+    /// Of what others may use meanwhile, and drop, a share is kept for who is to wait for it.
+    fn lend(&self, step: &Step) {
+        let things = self.things.lock().unwrap();
+        for handle in wait_sets::members(step) {
+            if let Some(Thing::Interrupt(it)) = things.get(&handle) {
+                self.lent.lock().unwrap().insert((step.thread, handle), it.clone());
+            }
+        }
+    }
+
+    /// That share, or the thing itself.
+    fn borrow(&self, thread: usize, handle: Handle) -> Thing {
+        let lent = self.lent.lock().unwrap().remove(&(thread, handle));
+        lent.map_or_else(|| self.take(handle), Thing::Interrupt)
+    }
+
+    /// Puts back what `borrow` gave.
+    fn give_back(&self, handle: Handle, thing: Thing) {
+        if !matches!(thing, Thing::Interrupt(_)) {
+            self.put(handle, thing);
+        }
     }
 
     fn put(&self, handle: Handle, thing: Thing) {
@@ -307,6 +338,7 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
                 say(&Reply { thread, outcome: ASLEEP.into(), ..Reply::default() });
             }
             _ => {
+                shared.lend(&step);
                 if let Some((send, ..)) = threads.get(&step.thread) {
                     let _ = send.send(step);
                 }
@@ -334,6 +366,7 @@ pub(super) fn run(args: &[String]) -> ! {
         things: Arc::default(),
         was_limited: Arc::default(),
         sleeps: Arc::default(),
+        lent: Arc::default(),
         sent: Arc::default(),
     };
     let (main, steps) = channel();

@@ -1,14 +1,15 @@
 //! Wait sets, as a member uses them.
 
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
-use outlive::{Descriptor, WaitSet, Waitable};
+use outlive::{Descriptor, Interrupt, WaitSet, Waitable};
 
 use super::batches::Values;
 use super::{Fails, Shared, Thing};
 use crate::history::reply::Reply;
-use crate::history::step::{Handle, Step};
+use crate::history::step::{Handle, Step, Verb};
 
 /// A thread's set, and a descriptor on which nothing ever comes.
 #[derive(Default)]
@@ -30,7 +31,21 @@ fn waitable(thing: &mut Thing) -> &mut dyn Waitable {
         Thing::Client(it) => &mut **it,
         Thing::Server(it) => &mut **it,
         Thing::Watch(it) => it,
+        Thing::Timer(it) => it,
         _ => panic!("nobody waits for that in a set"),
+    }
+}
+
+/// What it waits for, if it is such a step.
+pub(super) fn members(step: &Step) -> Vec<Handle> {
+    let names: &[&str] = if step.verb == Verb::Wait { &["on", "and", "or"] } else { &[] };
+    names.iter().map(|name| step.arg(name)).filter(|handle| *handle > 0).collect()
+}
+
+fn interrupt(thing: &Thing) -> Option<Arc<Interrupt>> {
+    match thing {
+        Thing::Interrupt(it) => Some(it.clone()),
+        _ => None,
     }
 }
 
@@ -44,12 +59,20 @@ pub(super) fn wait(
     if step.arg("fd") == 1 && own.silent.is_none() {
         own.silent = Some(UnixStream::pair()?);
     }
-    let handles = ["on", "and", "or"].map(|name| step.arg(name));
-    let handles: Vec<Handle> = handles.into_iter().filter(|handle| *handle > 0).collect();
-    let mut things: Vec<Thing> = handles.iter().map(|handle| shared.take(*handle)).collect();
+    let handles = members(step);
+    let mut things: Vec<Thing> =
+        handles.iter().map(|handle| shared.borrow(step.thread, *handle)).collect();
+    let interrupts: Vec<_> = things.iter().map(interrupt).collect();
+    let mut interrupts: Vec<_> = interrupts.iter().map(Option::as_deref).collect();
     let mut silent = own.silent.as_ref().filter(|_| step.arg("fd") == 1);
     let mut silent = silent.take().map(|(end, _)| Descriptor::readable(end));
-    let mut members: Vec<&mut dyn Waitable> = things.iter_mut().map(waitable).collect();
+    let both = things.iter_mut().zip(&mut interrupts);
+    let mut members: Vec<&mut dyn Waitable> = both
+        .map(|(thing, interrupt)| match interrupt {
+            Some(it) => it as &mut dyn Waitable,
+            None => waitable(thing),
+        })
+        .collect();
     members.extend(silent.iter_mut().map(|it| it as &mut dyn Waitable));
     let ready = own.set.wait(&mut members, Duration::from_millis(step.arg("ms")));
     // The descriptor is nobody's handle.
@@ -57,7 +80,7 @@ pub(super) fn wait(
     let ready = ready.map(|ready| ready.map(handle).collect());
     drop(members);
     for (handle, thing) in handles.iter().zip(things) {
-        shared.put(*handle, thing);
+        shared.give_back(*handle, thing);
     }
     reply.data = ready?;
     Ok(())

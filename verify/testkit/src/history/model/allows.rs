@@ -125,7 +125,11 @@ impl Model {
             }
             // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
             Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
-            Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
+            // Who waits for an interrupt has a share of it.
+            Verb::Drop | Verb::Leak | Verb::Unwind => {
+                let shared = matches!(on(it), Some(Kind::Interrupt { .. }));
+                on(it).is_some() && (shared || !self.is_borrowed(it))
+            }
             Verb::Close => at.language == PYTHON && self.closable(member).contains(&it),
             Verb::Publish => self.may_publish(it, member, thread) && !is_patient(on(it)),
             Verb::PublishBatch => {
@@ -155,6 +159,13 @@ impl Model {
                 let guard = step.arg("guard");
                 let holds = on(guard).is_some() && self.may_sleep(guard);
                 holds && matches!(on(it), Some(Kind::Condvar { .. })) && self.ordinals.suffice(step)
+            }
+            Verb::Fired | Verb::StopTimer => matches!(on(it), Some(Kind::Timer(_))),
+            Verb::Raise | Verb::Raised => matches!(on(it), Some(Kind::Interrupt { .. })),
+            // By who waits for it only.
+            Verb::Clear => {
+                matches!(on(it), Some(Kind::Interrupt { .. }))
+                    && self.waits_on(member, it).is_empty()
             }
             Verb::Acquire => matches!(on(it), Some(Kind::Semaphore { .. })),
             Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
@@ -230,12 +241,15 @@ fn is_in_hand(kind: &Kind) -> bool {
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
     use Verb::{Acquire, Condvar, Connect, Crowd, Notify, Peer, PiMutex, Pop, Push, Reconnect};
+    use Verb::{Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer};
     use Verb::{Ids, Insert, Remove, RemoveLock, RtOpen, Semaphore, Set, Sleep, Wait};
     let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
     let locks = [Acquire, Condvar, Notify, PiMutex, RemoveLock, Semaphore, Sleep];
     let others = [Crowd, Wait, Set, Insert, Remove, Ids];
+    let timers = [Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer];
     step.arg("type") >= FIXED
         || others.contains(&step.verb)
+        || timers.contains(&step.verb)
         || rt.contains(&step.verb)
         || locks.contains(&step.verb)
 }

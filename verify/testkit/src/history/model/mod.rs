@@ -11,7 +11,7 @@
 //! | `waits`, `wait_sets` | which long waits can end; what wait sets name |
 //! | `ordinals` | numbers of nodes and threads, and when there are no more |
 //! | `topics`, `queues`, `services`, `rt`, `crowd` | the same for those kinds |
-//! | `locks`, `condvars`, `semaphores`, `sets` | and for those |
+//! | `locks`, `condvars`, `semaphores`, `sets`, `timers` | and for those |
 
 mod allows;
 mod condvars;
@@ -23,6 +23,7 @@ mod rt;
 mod semaphores;
 mod services;
 mod sets;
+mod timers;
 mod topics;
 mod wait_sets;
 mod waits;
@@ -42,6 +43,7 @@ use rt::End;
 use semaphores::Semaphore;
 use services::{Client, InHand, Server};
 use sets::Set;
+use timers::Timer;
 use topics::{Publisher, Subscriber, Topic};
 use wait_sets::Named;
 
@@ -114,6 +116,10 @@ pub(super) enum Kind {
     Server(Server),
     Request(InHand),
     End(End),
+    Timer(Timer),
+    Interrupt {
+        raised: bool,
+    },
 }
 
 /// Whether a handle is still there.
@@ -356,6 +362,13 @@ impl Model {
             }
             Verb::Set => self.set_opens(step, reply),
             Verb::Insert | Verb::Remove | Verb::Ids => self.set_done(step, reply),
+            Verb::Timer => self.timer_begins(step, reply),
+            Verb::Fired | Verb::StopTimer => self.timer_asked(step, reply),
+            Verb::Interrupt => {
+                self.add(step, Kind::Interrupt { raised: false }, None);
+                ok(reply)
+            }
+            Verb::Raise | Verb::Raised | Verb::Clear => self.interrupt_asked(step, reply),
             Verb::Semaphore => self.semaphore_opens(step, reply),
             Verb::Acquire => self.acquired(step, reply),
             Verb::RtOpen => self.end_opens(step, reply),

@@ -32,6 +32,8 @@ impl Model {
                         | Kind::Client(_)
                         | Kind::Server(_)
                         | Kind::Watch { .. }
+                        | Kind::Timer(_)
+                        | Kind::Interrupt { .. }
                 )
             )
         };
@@ -49,6 +51,8 @@ impl Model {
             Some(Kind::Client(_)) => self.has_reply(handle),
             Some(Kind::Server(_)) => self.has_request(handle),
             Some(Kind::Watch { .. }) => self.is_gone(handle) == Some(true),
+            Some(Kind::Timer(_)) => self.is_due(handle),
+            Some(Kind::Interrupt { raised }) => *raised,
             _ => false,
         }
     }
@@ -70,13 +74,18 @@ impl Model {
         let sure = !step.is_long() && !self.was_limited.contains(&step.member);
         for handle in members {
             let is_named = named.contains(&handle);
-            if sure && !is_named && self.must_name(handle) {
+            self.timer_waited(handle, step, reply)?;
+            let is_timer = self.timer(handle).is_some();
+            if sure && !is_timer && !is_named && self.must_name(handle) {
                 return Err(format!("a wait set names {named:?}, {handle} is ready, too"));
             }
             let watch =
                 matches!(self.objects.get(&handle).map(|o| &o.kind), Some(Kind::Watch { .. }));
             if is_named && watch && self.is_gone(handle) == Some(false) {
                 return Err(format!("a wait set names {handle}, whose node lives"));
+            }
+            if is_named && self.is_raised(handle) == Some(false) {
+                return Err(format!("a wait set names {handle}, which nobody raised"));
             }
             if is_named {
                 self.named.insert(handle, Named::Ready);

@@ -40,6 +40,9 @@ impl Model {
     pub(super) fn set_busy(&mut self, step: &Step, busy: bool) {
         let condvar = Some(step.arg("on")).filter(|_| step.verb == Verb::Sleep);
         for handle in self.used_by(step).into_iter().filter(|handle| Some(*handle) != condvar) {
+            if self.is_raised(handle).is_some() {
+                continue; // others raise it, or wait for it, meanwhile
+            }
             if let Some(object) = self.objects.get_mut(&handle) {
                 object.busy = busy;
             }

@@ -6,6 +6,7 @@
 mod check;
 mod found;
 mod list;
+mod lives;
 mod real_time;
 mod sweeps;
 mod table;
@@ -20,7 +21,7 @@ use testkit::process::Affinity;
 
 /// All of them.
 fn all() -> impl Iterator<Item = &'static Fault> {
-    list::FAULTS.iter().chain(real_time::FAULTS).chain(found::FAULTS)
+    list::FAULTS.iter().chain(lives::FAULTS).chain(real_time::FAULTS).chain(found::FAULTS)
 }
 
 /// A check with a fault planted, or none.

@@ -1,0 +1,32 @@
+//! Faults of what a program keeps beside its ends: timers, interrupts, messages in hand, segments.
+//! Kept histories catch them.
+
+use super::check::Check::{History, Unit};
+use super::check::{Fault, fault};
+
+/// By name.
+pub(crate) const FAULTS: &[Fault] = &[
+    fault(
+        "event.fd_unsignalled",
+        "raising an interrupt wakes nobody who waits on descriptors",
+        &[History("interrupt-ends-all-waits")],
+    ),
+    fault(
+        "event.wakes_one",
+        "raising an interrupt wakes one of those who wait",
+        &[History("interrupt-ends-all-waits")],
+    ),
+    fault(
+        "timer.not_awaited",
+        "a wait set sleeps on when a timer is due",
+        &[History("timers-keep-their-grid")],
+    ),
+    fault(
+        "timer.off_grid",
+        "a late look at a timer counts once and moves its grid",
+        &[
+            Unit("wait::timer::tests::a_late_look_counts_the_periods_and_keeps_to_the_grid"),
+            History("timers-keep-their-grid"),
+        ],
+    ),
+];
