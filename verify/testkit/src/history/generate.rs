@@ -420,10 +420,18 @@ impl Generator {
                 }
                 (Verb::Get, vec![self.pick(&consumers)?, max, wait])
             }
+            15..18 if self.fixed > 0 => {
+                let ms = wait.max(self.rng.below(3));
+                (Verb::HoldSlice, vec![self.new_handle(), self.pick(&consumers)?, ms])
+            }
             15..18 => (Verb::Hold, vec![self.new_handle(), self.pick(&consumers)?]),
             n => {
                 let hand = self.pick(&usable(|k| matches!(k, Kind::Received { .. })))?;
-                let verb = if n == 18 { Verb::Drop } else { Verb::Unwind };
+                let verb = match (n, self.rng.below(2)) {
+                    (18, _) => Verb::Drop,
+                    (_, 0) => Verb::Unwind,
+                    _ => Verb::Leak,
+                };
                 (verb, vec![hand])
             }
         })

@@ -100,6 +100,9 @@ verbs! {
     Get = "get"("on", "max", "ms");
     /// Receives one message and keeps it in hand: dropped it is acknowledged, else not.
     Hold = "hold"("new", "on");
+    /// Receives those that lie next to each other, waiting for one, and keeps them in hand: as a
+    /// held one, but all together.
+    HoldSlice = "hold-slice"("new", "on", "ms");
     /// Opens a mutex.
     Mutex = "mutex"("new", "node", "mutex");
     /// Takes it. What a dead owner left is made whole (`heal`=1), given up (0), or kept as it is.

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use outlive::{Domain, Interrupt, Loan, NodeId, Producer, Publisher};
 
 use super::messages::{content, get, look, look_at, receive, receive_at_last};
-use super::{AsTold, Fails, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic};
+use super::{
+    AsTold, Fails, Hand, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic,
+};
 use super::{
     batches, crowd, forks, limits, locks, rt, semaphores, services, sets, timers, wait_sets,
 };
@@ -270,6 +272,14 @@ impl Actor {
                 Ok(())
             }
             (Thing::Set(set), _) => sets::act(set, step, reply),
+            (Thing::Values(values), Verb::HoldSlice) => {
+                batches::hold(values, step, reply).map(|slice| {
+                    if let Some(slice) = slice {
+                        let hand = Hand::Slice { _it: slice };
+                        self.shared.put(step.arg("new"), Thing::Received { _it: hand });
+                    }
+                })
+            }
             (Thing::Values(values), _) => {
                 let was_limited = self.shared.was_limited.load(Relaxed);
                 batches::act(values, was_limited, step, reply)
@@ -306,7 +316,8 @@ impl Actor {
                     let id = received.producer();
                     let id = (id.node.get(), id.port);
                     reply.seen.push(Seen { id, ..look(&received) });
-                    self.shared.put(step.arg("new"), Thing::Received { _it: received });
+                    self.shared
+                        .put(step.arg("new"), Thing::Received { _it: Hand::One { _it: received } });
                     Ok(())
                 }
                 Ok(None) => Ok(()),

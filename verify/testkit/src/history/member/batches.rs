@@ -1,10 +1,13 @@
 //! Ends of topics and queues whose messages have a fixed size, and travel in batches.
 
-use outlive::{Consumer, Deadline, Node, PayloadType, Producer, Publisher, Subscriber};
+use std::time::Duration;
+
+use outlive::Subscriber;
+use outlive::{Consumer, Deadline, Message, Node, PayloadType, Producer, Publisher, Received};
 
 use super::limits::AGAIN_CALLS;
 use super::messages::{content, get, look, news_of, news_of_queue, receive, receive_at_last};
-use super::{Fails, Shared, Thing, queue, topic};
+use super::{Fails, Lasting, Shared, Thing, queue, topic};
 use crate::history::reply::{Reply, Seen, UNSAID};
 use crate::history::step::{FIXED, FIXED_WORDS, Step, Verb};
 
@@ -15,8 +18,15 @@ type Large = [u64; FIXED_WORDS[1] as usize];
 pub(super) enum Values {
     SmallSubscriber(Subscriber<Small>),
     LargeSubscriber(Subscriber<Large>),
-    SmallConsumer(Consumer<Small>),
-    LargeConsumer(Consumer<Large>),
+    /// Not a box: a slice in hand borrows from what it points to.
+    SmallConsumer(Lasting<Consumer<Small>>),
+    LargeConsumer(Lasting<Consumer<Large>>),
+}
+
+/// Messages in hand, kept for their drop.
+pub(super) enum Slice {
+    Small { _it: Received<'static, [Small]> },
+    Large { _it: Received<'static, [Large]> },
 }
 
 /// The type of that number, if it is one of a fixed size.
@@ -33,9 +43,13 @@ pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     Ok(Thing::Values(Box::new(match (step.verb, step.arg("type")) {
         (Verb::Subscriber, FIXED) => Values::SmallSubscriber(subscriber(&node, step)?),
         (Verb::Subscriber, _) => Values::LargeSubscriber(subscriber(&node, step)?),
-        (_, FIXED) => Values::SmallConsumer(node.queue(&queue(step.arg("queue")))?.consumer()?),
-        _ => Values::LargeConsumer(node.queue(&queue(step.arg("queue")))?.consumer()?),
+        (_, FIXED) => Values::SmallConsumer(consumer(&node, step)?),
+        _ => Values::LargeConsumer(consumer(&node, step)?),
     })))
+}
+
+fn consumer<T: Message>(node: &Node, step: &Step) -> Result<Lasting<Consumer<T>>, Fails> {
+    Ok(Lasting::new(node.queue(&queue(step.arg("queue")))?.consumer()?))
 }
 
 fn subscriber<const N: usize>(node: &Node, step: &Step) -> Result<Subscriber<[u64; N]>, Fails> {
@@ -57,8 +71,8 @@ pub(super) fn act(
     match values {
         Values::SmallSubscriber(it) => read(it, was_limited, step, reply),
         Values::LargeSubscriber(it) => read(it, was_limited, step, reply),
-        Values::SmallConsumer(it) => consume(it, step, reply),
-        Values::LargeConsumer(it) => consume(it, step, reply),
+        Values::SmallConsumer(it) => consume(it.get(), step, reply),
+        Values::LargeConsumer(it) => consume(it.get(), step, reply),
     }
 }
 
@@ -105,6 +119,41 @@ fn consume<const N: usize>(
     reply.seen = batch.iter().map(|value| seen(value)).collect();
     news_of_queue(consumer, reply);
     same_count(done, batch.len())
+}
+
+/// Receives those that lie next to each other.
+pub(super) fn hold(
+    values: &mut Values,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<Option<Slice>, Fails> {
+    Ok(match values {
+        Values::SmallConsumer(it) => slice(it, step, reply)?.map(|_it| Slice::Small { _it }),
+        Values::LargeConsumer(it) => slice(it, step, reply)?.map(|_it| Slice::Large { _it }),
+        _ => panic!("a subscriber gets no slices"),
+    })
+}
+
+fn slice<const N: usize>(
+    consumer: &Lasting<Consumer<[u64; N]>>,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<Option<Received<'static, [[u64; N]]>>, Fails> {
+    let got = match step.arg("ms") {
+        0 => consumer.get().receive_slice(),
+        ms => consumer.get().receive_slice_until(Deadline::after(Duration::from_millis(ms))),
+    };
+    let got = match got {
+        Ok(Some(got)) => got,
+        other => {
+            news_of_queue(consumer.get(), reply);
+            return Ok(other?);
+        }
+    };
+    let id = got.producer();
+    let id = (id.node.get(), id.port);
+    reply.seen = got.iter().map(|value| Seen { id, ..seen(value) }).collect();
+    Ok(Some(got))
 }
 
 fn same_count(done: outlive::Result<usize>, came: usize) -> Result<(), Fails> {
@@ -156,7 +205,7 @@ pub(super) fn refused(values: &mut Values) -> outlive::Result<()> {
     match values {
         Values::SmallSubscriber(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
         Values::LargeSubscriber(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
-        Values::SmallConsumer(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
-        Values::LargeConsumer(it) => it.receive_batch(&mut Vec::new(), 1).map(drop),
+        Values::SmallConsumer(it) => it.get().receive_batch(&mut Vec::new(), 1).map(drop),
+        Values::LargeConsumer(it) => it.get().receive_batch(&mut Vec::new(), 1).map(drop),
     }
 }

@@ -103,7 +103,7 @@ enum Thing {
     Consumer(Lasting<Consumer<[u8]>>),
     /// Kept for its drop.
     Received {
-        _it: Received<'static, [u8]>,
+        _it: Hand,
     },
     Lock(locks::Lock),
     Semaphore(Arc<RobustSemaphore>),
@@ -118,6 +118,12 @@ enum Thing {
     End(Box<rt::End>),
     Timer(Timer),
     Interrupt(Arc<Interrupt>),
+}
+
+/// A message in hand, or several in a row.
+enum Hand {
+    One { _it: Received<'static, [u8]> },
+    Slice { _it: batches::Slice },
 }
 
 /// What only the thread that took it may use.

@@ -25,8 +25,8 @@ fn waitable(thing: &mut Thing) -> &mut dyn Waitable {
         Thing::Values(it) => match &mut **it {
             Values::SmallSubscriber(it) => it,
             Values::LargeSubscriber(it) => it,
-            Values::SmallConsumer(it) => it,
-            Values::LargeConsumer(it) => it,
+            Values::SmallConsumer(it) => it.get(),
+            Values::LargeConsumer(it) => it.get(),
         },
         Thing::Client(it) => &mut **it,
         Thing::Server(it) => &mut **it,

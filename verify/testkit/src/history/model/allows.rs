@@ -146,7 +146,7 @@ impl Model {
             Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
             Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
             Verb::SendBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Producer(_))),
-            Verb::Get | Verb::GetBatch | Verb::Hold => {
+            Verb::Get | Verb::GetBatch | Verb::Hold | Verb::HoldSlice => {
                 let suits =
                     step.verb == Verb::Get || self.is_fixed(it) == (step.verb != Verb::Hold);
                 suits && matches!(on(it), Some(Kind::Consumer { hand: None, .. }))

@@ -82,6 +82,7 @@ pub(super) enum Kind {
     Received {
         of: Handle,
         from: Handle,
+        count: u64,
     },
     Lock {
         name: locks::Name,
@@ -351,7 +352,7 @@ impl Model {
             Verb::Producer => self.producer(step, reply),
             Verb::Consumer => self.consumer(step, reply),
             Verb::Send | Verb::SendBatch => self.sent(step, reply),
-            Verb::Get | Verb::GetBatch | Verb::Hold => self.got(step, reply),
+            Verb::Get | Verb::GetBatch | Verb::Hold | Verb::HoldSlice => self.got(step, reply),
             Verb::Mutex | Verb::RwLock | Verb::PiMutex => self.lock(step, reply),
             Verb::Lock | Verb::Read => self.locked(step, reply),
             Verb::Condvar => self.condvar_opens(step, reply),
@@ -506,9 +507,10 @@ impl Model {
     fn let_go(&mut self, handle: Handle, verb: Verb) {
         let Some(object) = self.objects.get(&handle) else { return };
         match &object.kind {
-            Kind::Received { of, from } => {
+            Kind::Received { of, from, count } => {
+                let taken = if verb == Verb::Drop { *count } else { 0 };
                 let (of, from) = (*of, *from);
-                self.put_down(of, from, verb == Verb::Drop);
+                self.put_down(of, from, taken);
             }
             Kind::Guard { of, .. } => {
                 let of = *of;

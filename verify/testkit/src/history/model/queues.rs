@@ -228,7 +228,8 @@ impl Model {
         if !limited || !Self::lacked(reply) {
             ok(reply)?;
         }
-        for seen in &reply.seen {
+        let holds = matches!(step.verb, Verb::Hold | Verb::HoldSlice);
+        for (i, seen) in (0..).zip(&reply.seen) {
             if !seen.whole {
                 return Err(format!("a torn message: {seen:?}"));
             }
@@ -241,19 +242,22 @@ impl Model {
             else {
                 return Err(format!("a message of another queue or producer: {seen:?}"));
             };
-            if seen.n != producer.taken || seen.n >= producer.sent.len() as u64 {
-                let (next, sent) = (producer.taken, producer.sent.len());
+            // What is in hand is not taken yet.
+            let next = producer.taken + if holds { i } else { 0 };
+            if seen.n != next || seen.n >= producer.sent.len() as u64 {
+                let sent = producer.sent.len();
                 return Err(format!(
                     "message {} of {from} came, it is at {next} of {sent}",
                     seen.n
                 ));
             }
-            if step.verb != Verb::Hold {
+            if !holds {
                 producer.taken += 1;
-            } else {
+            } else if i == 0 {
                 let new = step.new_handle().unwrap_or_default();
+                let count = reply.seen.len() as u64;
                 self.named_gives_one(on);
-                self.add(step, Kind::Received { of: on, from }, None);
+                self.add(step, Kind::Received { of: on, from, count }, None);
                 if let Some(Kind::Consumer { hand, .. }) =
                     self.objects.get_mut(&on).map(|o| &mut o.kind)
                 {
@@ -261,12 +265,18 @@ impl Model {
                 }
             }
         }
+        let mut senders = reply.seen.iter().map(|seen| seen.from);
+        if holds && senders.next().is_some_and(|first| senders.any(|other| other != first)) {
+            return Err("a slice has messages of several producers".into());
+        }
         self.told(on, reply)?;
-        if step.verb != Verb::Hold && !limited && step.arg("max") > 0 {
+        if step.verb == Verb::HoldSlice && reply.seen.is_empty() && !limited {
+            self.named_is_asked(on, !reply.news.is_empty())?;
+        }
+        if !holds && !limited && step.arg("max") > 0 {
             self.named_is_asked(on, !reply.seen.is_empty() || !reply.news.is_empty())?;
         }
-        let nothing =
-            if step.verb != Verb::Hold { reply.value == 1 } else { reply.seen.is_empty() };
+        let nothing = if holds { reply.seen.is_empty() } else { reply.value == 1 };
         if limited {
             return Ok(());
         }
@@ -282,7 +292,7 @@ impl Model {
             return Err(format!("nothing came, unread are (producer, number) {unread:?}"));
         }
         let still: Vec<Handle> = self.lanes_owed(on).filter(|h| owed.contains(h)).collect();
-        if step.verb != Verb::Hold && nothing && !step.is_long() && !still.is_empty() {
+        if !holds && nothing && !step.is_long() && !still.is_empty() {
             return Err(format!("the end of producers {still:?} is not told"));
         }
         if step.is_long() && reply.seen.is_empty() && reply.news.is_empty() {
@@ -321,15 +331,15 @@ impl Model {
         Ok(())
     }
 
-    /// A message in hand is acknowledged, or is the next one again.
-    pub(super) fn put_down(&mut self, consumer: Handle, from: Handle, acknowledged: bool) {
+    /// What was in hand goes: so many are acknowledged, the others are the next ones again.
+    pub(super) fn put_down(&mut self, consumer: Handle, from: Handle, acknowledged: u64) {
         if let Some(Kind::Consumer { hand, .. }) =
             self.objects.get_mut(&consumer).map(|o| &mut o.kind)
         {
             *hand = None;
         }
-        if let Some(producer) = self.lane(from).filter(|_| acknowledged) {
-            producer.taken += 1;
+        if let Some(producer) = self.lane(from) {
+            producer.taken += acknowledged;
         }
     }
 

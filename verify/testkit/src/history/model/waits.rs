@@ -116,7 +116,7 @@ impl Model {
             Verb::Sleep => self.must_wake(step),
             Verb::Receive => self.has_news(step.arg("on")),
             Verb::Insist => self.has_room(step.arg("on")),
-            Verb::Get => self.has_message(step.arg("on")),
+            Verb::Get | Verb::HoldSlice => self.has_message(step.arg("on")),
             Verb::Lock | Verb::Read => !self.would_wait(step),
             Verb::Acquire => !self.may_oversleep.contains(&who) && self.has_permit(step),
             Verb::Replies => self.has_reply(step.arg("on")),

@@ -17,6 +17,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[History("interrupt-ends-all-waits")],
     ),
     fault(
+        "slice.acks_one",
+        "dropping a slice of messages acknowledges one of them",
+        &[History("slices-are-in-hand-as-one")],
+    ),
+    fault(
         "timer.not_awaited",
         "a wait set sleeps on when a timer is due",
         &[History("timers-keep-their-grid")],
