@@ -15,7 +15,7 @@ use crate::lock::semaphore::RobustSemaphore;
 use crate::lock::set::lockless_set::LocklessSet;
 use crate::node::Node;
 use crate::sync::Ordering::Relaxed;
-use crate::sync::fault;
+use crate::sync::{AtomicU64, fault};
 use crate::types::Message;
 use crate::{Error, ErrorKind, Result};
 
@@ -100,7 +100,38 @@ impl<T: Message> Segment<T> {
         let kept: Arc<dyn Kept> = Arc::clone(inner) as Arc<dyn Kept>;
         let len = size_of::<T>();
         let register = || self.register(offset, ty);
+        if !fault("segment.look_first") {
+            self.must_be_beside(offset, ty)?;
+        }
         Object::in_segment(&inner.node, kept, inner.data, len, offset, ty, register)
+    }
+
+    /// The lines that an object takes: from the first one to before the last one.
+    fn lines(offset: usize, ty: &ObjectType) -> Result<(u64, u64)> {
+        let unit = layout::OBJECT_ALIGN;
+        let (first, count) = ((offset / unit) as u64, ty.bytes.div_ceil(unit) as u64);
+        let end = first.checked_add(count).filter(|end| *end <= u64::from(u32::MAX));
+        let Some(end) = end else {
+            return Err(refused(offset, ty, "a segment has at most 256 GiB".into()));
+        };
+        Ok((first, end))
+    }
+
+    /// The words of the table of objects; all access is atomic.
+    fn table(&self) -> impl Iterator<Item = &AtomicU64> {
+        let table = layout::placed(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX);
+        // SAFETY: `segment_bytes` has room for so many words; all access is atomic.
+        let word = move |at| unsafe { self.inner.object.word(table + 8 * at).as_ref() };
+        (0..layout::placed_count(size_of::<T>())).map(word)
+    }
+
+    /// Refuses a place among the bytes of an object that begins elsewhere, before a look at what
+    /// is there: data of that object, which may look like anything.
+    fn must_be_beside(&self, offset: usize, ty: &ObjectType) -> Result<()> {
+        let (first, end) = Self::lines(offset, ty)?;
+        let seen = self.table().map(|word| word.load(Relaxed)).take_while(|seen| *seen != 0);
+        seen.filter(|seen| seen >> 32 != first)
+            .try_for_each(|seen| must_not_overlap(seen, (first, end), offset, ty))
     }
 
     /// Writes down which bytes the object takes, unless one that overlaps is written down.
@@ -111,20 +142,9 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** One CAS. Dying after it: the place is reserved for such an object.
     fn register(&self, offset: usize, ty: &ObjectType) -> Result<()> {
-        let unit = layout::OBJECT_ALIGN;
-        let wrong = |kind, why: String| {
-            let what = format!("placing {}", ty.kind.as_str());
-            Err(Error::new(kind, what, format!("offset {offset} of a segment"), why))
-        };
-        let (first, count) = ((offset / unit) as u64, ty.bytes.div_ceil(unit) as u64);
-        let Some(end) = first.checked_add(count).filter(|end| *end <= u64::from(u32::MAX)) else {
-            return wrong(ErrorKind::InvalidArgument, "a segment has at most 256 GiB".into());
-        };
-        let entry = first << 32 | count;
-        let table = layout::placed(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX);
-        for at in 0..layout::placed_count(size_of::<T>()) {
-            // SAFETY: `segment_bytes` has room for so many words; all access is atomic.
-            let word = unsafe { self.inner.object.word(table + 8 * at).as_ref() };
+        let (first, end) = Self::lines(offset, ty)?;
+        let entry = first << 32 | (end - first);
+        for word in self.table() {
             let mut seen = word.load(Relaxed);
             if seen == 0 {
                 match word.compare_exchange(0, entry, Relaxed, Relaxed) {
@@ -135,18 +155,10 @@ impl<T: Message> Segment<T> {
             if seen == entry {
                 return Ok(());
             }
-            let (from, to) = (seen >> 32, (seen >> 32).saturating_add(seen & 0xffff_ffff));
-            if from < end && first < to && !fault("segment.overlap") {
-                let (from, to) = (from * unit as u64, to * unit as u64);
-                let why = format!(
-                    "it takes bytes {offset} to {}, and another object those from {from} to {to}: \
-                     move one of them",
-                    end * unit as u64
-                );
-                return wrong(ErrorKind::InvalidArgument, why);
-            }
+            must_not_overlap(seen, (first, end), offset, ty)?;
         }
-        wrong(ErrorKind::TooManyMembers, "the table of the segment's objects is full".into())
+        let why = "the table of the segment's objects is full";
+        Err(Error::new(ErrorKind::TooManyMembers, placing(ty), at_offset(offset), why))
     }
 
     /// The mutex at `offset` bytes, placed there by the first caller; it takes
@@ -199,4 +211,37 @@ impl<T: Message> Segment<T> {
         let ty = LocklessSet::object_type(capacity)?;
         Ok(LocklessSet::new(self.place(offset, &ty)?, capacity))
     }
+}
+
+fn placing(ty: &ObjectType) -> String {
+    format!("placing {}", ty.kind.as_str())
+}
+
+fn at_offset(offset: usize) -> String {
+    format!("offset {offset} of a segment")
+}
+
+#[cold]
+fn refused(offset: usize, ty: &ObjectType, why: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, placing(ty), at_offset(offset), why)
+}
+
+/// Refuses lines that an object has which is written down as `seen`.
+fn must_not_overlap(
+    seen: u64,
+    (first, end): (u64, u64),
+    offset: usize,
+    ty: &ObjectType,
+) -> Result<()> {
+    let (from, to) = (seen >> 32, (seen >> 32).saturating_add(seen & 0xffff_ffff));
+    if from >= end || first >= to || fault("segment.overlap") {
+        return Ok(());
+    }
+    let unit = layout::OBJECT_ALIGN as u64;
+    let (from, to, end) = (from * unit, to * unit, end * unit);
+    let why = format!(
+        "it takes bytes {offset} to {end}, and another object those from {from} to {to}: move one \
+         of them"
+    );
+    Err(refused(offset, ty, why))
 }

@@ -260,5 +260,8 @@ fn objects_of_a_segment_do_not_overlap() {
     drop((other.condvar(0).unwrap(), other.mutex::<u64>(192).unwrap(), other.mutex::<u64>(64)));
     assert_eq!(segment.condvar(192).unwrap_err().kind(), ErrorKind::TypeMismatch);
     assert_eq!(*other.mutex::<u64>(64).unwrap().lock().unwrap(), 5);
+    // What is there is data of a mutex, not a lock of another version or domain.
+    let e = other.condvar(128).unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidArgument && e.remedy().contains("64 to 192"), "{e}");
     assert_eq!(two.segment::<[u64; 65]>("/seg").unwrap_err().kind(), ErrorKind::TypeMismatch);
 }

@@ -17,6 +17,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[History("interrupt-ends-all-waits")],
     ),
     fault(
+        "segment.look_first",
+        "data of an object in a segment are taken for a lock of another domain",
+        &[Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap")],
+    ),
+    fault(
         "slice.acks_one",
         "dropping a slice of messages acknowledges one of them",
         &[History("slices-are-in-hand-as-one")],
