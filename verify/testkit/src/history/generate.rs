@@ -1,6 +1,7 @@
 //! Makes up the next step of a history, from a seed and from what is there.
 
 mod rt;
+mod segments;
 mod semaphores;
 mod services;
 mod sets;
@@ -23,6 +24,8 @@ pub(super) struct Generator {
     fixed: u64,
     /// Of most sets.
     capacity: u64,
+    /// Size of most segments.
+    large: u64,
     /// Members wait for notifications, too.
     condvars: bool,
     /// Members wait in sets, too.
@@ -51,7 +54,7 @@ const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
 const TRIES: usize = 200;
 /// Kinds of objects.
-const KINDS: u64 = 8;
+const KINDS: u64 = 9;
 /// The bit of mutexes and reader/writer locks among them.
 const LOCKS: u64 = 1 << 2;
 /// That of timers and interrupts.
@@ -78,6 +81,7 @@ impl Generator {
             kinds: (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect(),
             fixed: if rng.one_in(2) { FIXED + rng.below(2) } else { 0 },
             capacity: [1, 3, 64, 65, 70][rng.below(5) as usize],
+            large: rng.below(2),
             condvars,
             sets: about & TIMERS != 0 || rng.one_in(2),
             permits: 1 + rng.below(3),
@@ -276,7 +280,8 @@ impl Generator {
                     4 => self.about_rt(node, &usable)?,
                     5 => self.about_semaphores(node, wait, &usable)?,
                     6 => self.about_sets(node, &usable)?,
-                    _ => self.about_timers(&usable)?,
+                    7 => self.about_timers(&usable)?,
+                    _ => self.about_segments(node, wait, &usable)?,
                 };
                 step(verb, &args)
             }
@@ -413,14 +418,14 @@ impl Generator {
                 let verb = if self.in_batches() { Verb::SendBatch } else { Verb::Send };
                 (verb, vec![self.pick(&producers)?, self.count(), words])
             }
-            11..15 => {
+            11..15 if self.fixed == 0 || self.rng.one_in(2) => {
                 let max = if self.rng.one_in(2) { 1 + self.rng.below(4) } else { 1000 };
                 if self.in_batches() {
                     return Some((Verb::GetBatch, vec![self.pick(&consumers)?, max]));
                 }
                 (Verb::Get, vec![self.pick(&consumers)?, max, wait])
             }
-            15..18 if self.fixed > 0 => {
+            11..18 if self.fixed > 0 => {
                 let ms = wait.max(self.rng.below(3));
                 (Verb::HoldSlice, vec![self.new_handle(), self.pick(&consumers)?, ms])
             }

@@ -136,6 +136,17 @@ verbs! {
     Remove = "remove"("on", "id");
     /// Lists them all, and looks for each from 0 on.
     Ids = "ids"("on");
+    /// Opens a segment of 1 KiB or 16 KiB (`large`=1); who makes it fills its first 8 words.
+    Segment = "segment"("new", "node", "segment", "large", "value");
+    /// Stores one of those words.
+    Poke = "poke"("on", "at", "value");
+    /// Reads them.
+    Peek = "peek"("on");
+    /// Finds, or places, in a line of it a mutex (0), a reader/writer lock (1), a condition
+    /// variable (2), or a semaphore (3) or set (4) of so many permits or ids.
+    Place = "place"("new", "on", "line", "what", "count");
+    /// Removes a segment that nobody has open.
+    RemoveSegment = "remove-segment"("node", "segment");
     /// Opens a service's client.
     Client = "client"("new", "node", "service", "resume", "type");
     /// Opens its server.

@@ -84,6 +84,10 @@ impl<T: Message> Segment<T> {
         let value = value.map(|value| (at, value.as_bytes()));
         let object = Object::named(node, name, &ty, value)?;
         let data = object.at(at);
+        if let Some((_, bytes)) = value.filter(|_| fault("segment.opener_fills")) {
+            // SAFETY: inside the object, which has room for as many bytes there.
+            unsafe { data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        }
         let inner = Inner { object, node: node.clone(), data };
         Ok(Self { inner: Arc::new(inner), _type: PhantomData })
     }

@@ -14,7 +14,8 @@ use super::{
     AsTold, Fails, Hand, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic,
 };
 use super::{
-    batches, crowd, forks, limits, locks, rt, semaphores, services, sets, timers, wait_sets,
+    batches, crowd, forks, limits, locks, rt, segments, semaphores, services, sets, timers,
+    wait_sets,
 };
 use crate::chaos::message::WORDS_MIN;
 use crate::history::reply::{Reply, Seen};
@@ -183,6 +184,11 @@ impl Actor {
                 let watch = node.watch(NodeId::from_raw(step.arg("target")))?;
                 self.shared.put(new, Thing::Watch(watch));
             }
+            Verb::Segment => {
+                let segment = segments::open(&self.shared, step)?;
+                self.shared.put(new, segment);
+            }
+            Verb::RemoveSegment => segments::remove(&self.shared, step, reply)?,
             Verb::Timer => self.shared.put(new, timers::open(step, reply)),
             Verb::Interrupt => {
                 self.shared.put(new, Thing::Interrupt(Arc::new(Interrupt::new())));
@@ -266,6 +272,17 @@ impl Actor {
                 let done = batches::send(producer, next, step, reply);
                 self.were_sent(on, reply.value);
                 done
+            }
+            (Thing::Segment(segment), Verb::Place) => match segments::place(segment, step) {
+                Ok(placed) => {
+                    self.shared.put(step.arg("new"), placed);
+                    Ok(())
+                }
+                Err(e) => Err(e.into()),
+            },
+            (Thing::Segment(segment), _) => {
+                segments::act(segment, step, reply);
+                Ok(())
             }
             (Thing::Timer(timer), _) => {
                 timers::act(timer, step, reply);

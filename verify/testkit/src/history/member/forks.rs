@@ -187,6 +187,7 @@ fn uses(handle: Handle, thing: &mut Thing) -> Option<String> {
         Thing::Set(it) => return Some(super::sets::refuses(it)),
         Thing::Semaphore(it) => return Some(super::semaphores::refuses(it)),
         Thing::End(end) => return super::rt::refuses(end),
+        Thing::Segment(it) => return Some(super::segments::refuses(it)),
         Thing::Interrupt(it) => return super::timers::misbehaves(it),
         // The parent's goes on as it was.
         Thing::Timer(it) => {

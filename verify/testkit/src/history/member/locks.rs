@@ -14,7 +14,7 @@ use crate::history::reply::Reply;
 use crate::history::step::{Step, Verb};
 
 /// What a lock of a history protects: equal words, where nobody was stopped half way.
-type Data = [u64; 4];
+pub(super) type Data = [u64; 4];
 
 /// A lock of either kind.
 #[derive(Clone)]

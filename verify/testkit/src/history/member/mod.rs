@@ -7,7 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `batches`, `locks`, `semaphores`, `services`, `rt`, `crowd` | steps of those kinds |
-//! | `sets`, `forks`, `limits`, `wait_sets`, `timers` | others |
+//! | `sets`, `segments`, `forks`, `limits`, `wait_sets`, `timers` | others |
 //! | `python.py`, `cpp.cpp`, `words.hpp` | members in other languages, which do most of them |
 
 mod actor;
@@ -18,6 +18,7 @@ mod limits;
 mod locks;
 mod messages;
 mod rt;
+mod segments;
 mod semaphores;
 mod services;
 mod sets;
@@ -41,6 +42,7 @@ use outlive::{
     Consumer, Interrupt, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received,
     Sample, Subscriber, Timer, Watch,
 };
+pub(super) use segments::{LINES, PLACED, WORDS, lines};
 pub(super) use services::{KINDS, PARTS, UNSAID};
 
 use super::reply::{Reply, Seen};
@@ -116,6 +118,7 @@ enum Thing {
     Server(Box<services::Serving>),
     Request(Box<services::InHand>),
     End(Box<rt::End>),
+    Segment(segments::Segment),
     Timer(Timer),
     Interrupt(Arc<Interrupt>),
 }
@@ -162,12 +165,12 @@ impl<T> Drop for Lasting<T> {
     }
 }
 
-#[derive(Clone)]
-struct Shared {
-    root: PathBuf,
 /// By thread and handle.
 type Lent = BTreeMap<(usize, Handle), Arc<Interrupt>>;
 
+#[derive(Clone)]
+struct Shared {
+    root: PathBuf,
     things: Arc<Mutex<BTreeMap<Handle, Thing>>>,
     /// A limit was lowered before: what could not be opened is tried again.
     was_limited: Arc<AtomicBool>,

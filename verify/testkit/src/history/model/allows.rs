@@ -112,6 +112,8 @@ impl Model {
             | Verb::Semaphore
             | Verb::Condvar
             | Verb::Set
+            | Verb::Segment
+            | Verb::RemoveSegment
             | Verb::Client
             | Verb::Server
             | Verb::RtOpen => node_ok(),
@@ -160,6 +162,9 @@ impl Model {
                 let holds = on(guard).is_some() && self.may_sleep(guard);
                 holds && matches!(on(it), Some(Kind::Condvar { .. })) && self.ordinals.suffice(step)
             }
+            Verb::Poke | Verb::Peek => matches!(on(it), Some(Kind::Segment { .. })),
+            // The first line is not zeros, perhaps.
+            Verb::Place => step.arg("line") > 0 && matches!(on(it), Some(Kind::Segment { .. })),
             Verb::Fired | Verb::StopTimer => matches!(on(it), Some(Kind::Timer(_))),
             Verb::Raise | Verb::Raised => matches!(on(it), Some(Kind::Interrupt { .. })),
             // By who waits for it only.
@@ -243,12 +248,15 @@ fn is_of_rust(step: &Step) -> bool {
     use Verb::{Acquire, Condvar, Connect, Crowd, Notify, Peer, PiMutex, Pop, Push, Reconnect};
     use Verb::{Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer};
     use Verb::{Ids, Insert, Remove, RemoveLock, RtOpen, Semaphore, Set, Sleep, Wait};
+    use Verb::{Peek, Place, Poke, RemoveSegment, Segment};
     let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
     let locks = [Acquire, Condvar, Notify, PiMutex, RemoveLock, Semaphore, Sleep];
     let others = [Crowd, Wait, Set, Insert, Remove, Ids];
+    let segments = [Peek, Place, Poke, RemoveSegment, Segment];
     let timers = [Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer];
     step.arg("type") >= FIXED
         || others.contains(&step.verb)
+        || segments.contains(&step.verb)
         || timers.contains(&step.verb)
         || rt.contains(&step.verb)
         || locks.contains(&step.verb)
@@ -280,5 +288,5 @@ fn may_lack_space(verb: Verb) -> bool {
 fn may_lack(verb: Verb) -> bool {
     use Verb::{Answer, Clean, Close, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock};
     let not = [Answer, Clean, Close, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock];
-    !not.contains(&verb) && !matches!(verb, Verb::Audit | Verb::Thread)
+    !not.contains(&verb) && !matches!(verb, Verb::Audit | Verb::Thread | Verb::RemoveSegment)
 }

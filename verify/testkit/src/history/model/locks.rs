@@ -73,6 +73,11 @@ impl Lock {
         self.files.entry(self.newest).or_default()
     }
 
+    /// One that lies in a segment.
+    pub(crate) fn begin(&mut self, file: u64) {
+        self.files.entry(file).or_default();
+    }
+
     /// Whether the one that is found by name is given up.
     pub(crate) fn is_lost(&self) -> bool {
         self.files.get(&self.newest).is_some_and(|f| f.state == State::Lost)

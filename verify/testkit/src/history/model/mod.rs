@@ -11,7 +11,7 @@
 //! | `waits`, `wait_sets` | which long waits can end; what wait sets name |
 //! | `ordinals` | numbers of nodes and threads, and when there are no more |
 //! | `topics`, `queues`, `services`, `rt`, `crowd` | the same for those kinds |
-//! | `locks`, `condvars`, `semaphores`, `sets`, `timers` | and for those |
+//! | `locks`, `condvars`, `semaphores`, `sets`, `segments`, `timers` | and for those |
 
 mod allows;
 mod condvars;
@@ -20,6 +20,7 @@ mod locks;
 mod ordinals;
 mod queues;
 mod rt;
+mod segments;
 mod semaphores;
 mod services;
 mod sets;
@@ -40,6 +41,7 @@ pub(super) use locks::{MUTEX, PI, RWLOCK};
 use ordinals::Ordinals;
 use queues::{Producer, Queue};
 use rt::End;
+use segments::Segment;
 use semaphores::Semaphore;
 use services::{Client, InHand, Server};
 use sets::Set;
@@ -117,6 +119,10 @@ pub(super) enum Kind {
     Server(Server),
     Request(InHand),
     End(End),
+    Segment {
+        name: u64,
+        file: u64,
+    },
     Timer(Timer),
     Interrupt {
         raised: bool,
@@ -172,6 +178,9 @@ pub(super) struct Model {
     pub(super) locks: BTreeMap<locks::Name, Lock>,
     pub(super) semaphores: BTreeMap<u64, Semaphore>,
     pub(super) sets: BTreeMap<u64, Set>,
+    segments: BTreeMap<u64, Segment>,
+    /// Objects that were placed in segments.
+    placed: u64,
     /// With the number of the newest file.
     condvars: BTreeMap<u64, u64>,
     /// Threads that wait for a notification.
@@ -243,6 +252,19 @@ impl Model {
     /// As before, of what may be told after the limit was raised.
     fn lacked(reply: &Reply) -> bool {
         LACKS.contains(&reply.outcome.as_str())
+    }
+
+    /// Such an object was made in a segment, if it is not known yet.
+    fn begins(&mut self, kind: &Kind, count: u64) {
+        match *kind {
+            Kind::Lock { name, file } => self.locks.entry(name).or_default().begin(file),
+            Kind::Condvar { name, file } => drop(self.condvars.entry(name).or_insert(file)),
+            Kind::Semaphore { name, file } => {
+                self.semaphores.entry(name).or_default().begin(file, count);
+            }
+            Kind::Set { name, file } => self.sets.entry(name).or_default().begin(file, count),
+            _ => {}
+        }
     }
 
     fn add(&mut self, step: &Step, kind: Kind, thread: Option<usize>) {
@@ -363,6 +385,10 @@ impl Model {
             }
             Verb::Set => self.set_opens(step, reply),
             Verb::Insert | Verb::Remove | Verb::Ids => self.set_done(step, reply),
+            Verb::Segment => self.segment_opens(step, reply),
+            Verb::Poke | Verb::Peek => self.segment_used(step, reply),
+            Verb::Place => self.put_in_segment(step, reply),
+            Verb::RemoveSegment => self.segment_removed(step, reply),
             Verb::Timer => self.timer_begins(step, reply),
             Verb::Fired | Verb::StopTimer => self.timer_asked(step, reply),
             Verb::Interrupt => {
@@ -562,6 +588,7 @@ impl Model {
         self.semaphores_cleaned();
         self.condvars_cleaned();
         self.sets_cleaned();
+        self.segments_cleaned();
         self.services_cleaned();
     }
 }
@@ -581,11 +608,11 @@ fn is_all_or_nothing(verb: Verb) -> bool {
         Acquire, Client, Condvar, Consumer, Loan, Lock, Mutex, Node, Part, PiMutex, Producer,
         Publisher,
     };
-    use Verb::{Read, RtOpen, RwLock, Semaphore, Server, Set, Subscriber, Watch};
+    use Verb::{Place, Read, RtOpen, RwLock, Segment, Semaphore, Server, Set, Subscriber, Watch};
     let opens = [Node, Publisher, Subscriber, Producer, Consumer, Client, Server, RtOpen, Watch];
-    let takes = [Loan, Lock, Read, Acquire, Part];
+    let takes = [Loan, Lock, Read, Acquire, Part, Place];
     opens.contains(&verb)
-        || [Mutex, PiMutex, RwLock, Semaphore, Condvar, Set].contains(&verb)
+        || [Mutex, PiMutex, RwLock, Semaphore, Condvar, Set, Segment].contains(&verb)
         || takes.contains(&verb)
 }
 

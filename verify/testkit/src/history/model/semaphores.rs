@@ -13,6 +13,13 @@ pub(crate) struct Semaphore {
     files: BTreeMap<u64, Vec<Place>>,
 }
 
+impl Semaphore {
+    /// One that lies in a segment.
+    pub(super) fn begin(&mut self, file: u64, permits: u64) {
+        self.files.entry(file).or_insert_with(|| vec![Place::Free; permits as usize]);
+    }
+}
+
 /// One permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {

@@ -19,6 +19,13 @@ struct File {
     ids: BTreeSet<u64>,
 }
 
+impl Set {
+    /// One that lies in a segment.
+    pub(super) fn begin(&mut self, file: u64, capacity: u64) {
+        self.files.entry(file).or_insert_with(|| File { capacity, ids: BTreeSet::new() });
+    }
+}
+
 impl Model {
     pub(super) fn set_opens(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let (name, capacity) = (step.arg("set"), step.arg("capacity"));

@@ -603,7 +603,10 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     fault(
         "segment.overlap",
         "objects of a segment may overlap",
-        &[Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap")],
+        &[
+            Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap"),
+            History("segment-outlives-its-maker"),
+        ],
     ),
     fault(
         "semaphore.death_untold",

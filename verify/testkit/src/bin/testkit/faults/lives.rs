@@ -19,7 +19,15 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "segment.look_first",
         "data of an object in a segment are taken for a lock of another domain",
-        &[Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap")],
+        &[
+            Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap"),
+            History("segment-outlives-its-maker"),
+        ],
+    ),
+    fault(
+        "segment.opener_fills",
+        "who opens a segment that is there stores its first value",
+        &[History("segment-outlives-its-maker")],
     ),
     fault(
         "slice.acks_one",
