@@ -218,6 +218,40 @@ fn a_topic_that_fills_a_disk_of_1_mb_loses_nothing_and_goes_on() {
     });
 }
 
+/// Beside its predecessor's ring, kept for those that join late, there was room for half of its
+/// own: it could never send so many messages that the old one went.
+#[test]
+fn a_publisher_that_restarts_on_a_disk_for_one_ring_goes_on() {
+    let test = "a_publisher_that_restarts_on_a_disk_for_one_ring_goes_on";
+    on_a_disk_of("4m", test, |disk| {
+        const BYTES: usize = 300_000;
+        let (node, other) = (node(disk), node(disk));
+        let topic = |node: &Node| node.topic::<[u8]>("/t").unwrap().depth(8);
+        let mut subscriber = topic(&other).subscriber().unwrap();
+        for _ in 0..3 {
+            let publisher = topic(&node).publisher().unwrap();
+            for n in 0..20 {
+                assert!(sent(&publisher, n, BYTES), "message {n} of a publisher that came anew");
+                drop(received(&mut subscriber, n, BYTES));
+            }
+            drop(publisher);
+            assert!(subscriber.receive().unwrap().is_none(), "it notices that one left");
+        }
+        // What a live subscriber has yet to read stays, and there is no room.
+        let publisher = topic(&node).publisher().unwrap();
+        let unread = (0..8).take_while(|n| sent(&publisher, *n, BYTES)).count() as u64;
+        drop(publisher);
+        let publisher = topic(&node).publisher().unwrap();
+        let beside = (0..8).take_while(|n| sent(&publisher, *n, BYTES)).count() as u64;
+        assert!(unread == 8 && beside < 8, "{unread} and {beside}");
+        for n in (0..unread).chain(0..beside) {
+            drop(received(&mut subscriber, n, BYTES));
+        }
+        drop((subscriber, publisher, node, other));
+        cleans_up_when_full(disk);
+    });
+}
+
 #[test]
 fn frames_on_a_disk_of_64_mb_stop_at_its_end_and_go_on_when_it_grows() {
     let test = "frames_on_a_disk_of_64_mb_stop_at_its_end_and_go_on_when_it_grows";

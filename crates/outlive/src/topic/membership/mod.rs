@@ -10,7 +10,8 @@
 //! |---------------------|-------------------------------|----------------------------------------|
 //! | `sub.<node>.<port>` | its node is gone              | -                                      |
 //! | `pub`, `data`       | no live member is left        | every live subscriber has looked at it |
-//! |                     |                               | and newer rings hold the history       |
+//! |                     |                               | and newer rings hold the history, or a |
+//! |                     |                               | publisher finds the RAM disk full      |
 //! | `meta`, `bell`      | no live member is left        | -                                      |
 
 pub(crate) mod attributes;
@@ -227,6 +228,14 @@ impl Topic {
     /// The same by one that could not open its port: messages of the dead stay, see `undo_join`.
     pub(super) fn undo_join(&self) -> Result<Reclaimed> {
         self.reclaim_by(Messages::Stay)
+    }
+
+    /// The same on a RAM disk that has no room for so many bytes: what is kept for those that may
+    /// join late goes, too. Whether it may be worth trying again.
+    pub(super) fn make_room(&self, bytes: u64) -> bool {
+        file::is_full(&self.dir, bytes)
+            && !fault("room.for_late_joiners")
+            && self.reclaim_by(Messages::Unread).is_ok_and(|done| done.files > 0)
     }
 
     fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {

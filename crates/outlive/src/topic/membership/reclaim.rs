@@ -65,6 +65,9 @@ pub(in crate::topic) enum Messages {
     Go,
     /// They stay, and it with them, for who joins next: who asks could not join itself.
     Stay,
+    /// As `Go`, and of those that are over only what a live subscriber has yet to read stays: the
+    /// RAM disk is full, and the living come before those that may join late.
+    Unread,
 }
 
 /// Removes what the dead left in the topic at `dir`; the whole topic if no live member is left.
@@ -144,7 +147,7 @@ fn reclaim_once(domain: &DomainPath, dir: &Path, messages: Messages) -> Result<R
         let (files, removed_topic) = remove_topic(&removing, &Deserted(()))?;
         return Ok(Reclaimed { files: out.files + files, removed_topic, ..out });
     }
-    out.files += remove_old_rings(domain, dir, names, rings, &subscribers)?;
+    out.files += remove_old_rings(domain, dir, names, rings, &subscribers, messages)?;
     Ok(out)
 }
 
@@ -185,10 +188,11 @@ fn remove_old_rings(
     names: &[String],
     rings: Vec<Ring>,
     subscribers: &[(NodeId, u64)],
+    messages: Messages,
 ) -> Result<usize> {
     let mut removed = 0;
     if !rings.is_empty() {
-        removed += remove_read_rings(domain, dir, names, rings, subscribers)?;
+        removed += remove_read_rings(domain, dir, names, rings, subscribers, messages)?;
     }
     // Data whose ring is gone: its remover died in between.
     if names.iter().any(|name| matches!(Entry::parse(name), Entry::Data { .. })) {
@@ -204,6 +208,7 @@ fn remove_read_rings(
     names: &[String],
     mut rings: Vec<Ring>,
     subscribers: &[(NodeId, u64)],
+    messages: Messages,
 ) -> Result<usize> {
     let open = |node| Peer::open(&domain.nodes(), node, &domain.access).ok();
     let subscribers: Vec<_> = subscribers.iter().map(|(node, port)| (open(*node), *port)).collect();
@@ -247,7 +252,10 @@ fn remove_read_rings(
                 || (unseen.rings < UNSEEN_RINGS_MAX && unseen.bytes < UNSEEN_BYTES_MAX)
         };
         let wait = unread && uses.contains(&Use::Unseen) && fits(&unseen);
-        let wanted = own_history > 0 && history < depth && retained < RETAINED_RINGS_MAX;
+        let wanted = own_history > 0
+            && history < depth
+            && retained < RETAINED_RINGS_MAX
+            && messages != Messages::Unread;
         if read || wait || wanted {
             history = history.saturating_add(own_history);
             retained += 1;

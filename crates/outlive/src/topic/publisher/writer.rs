@@ -368,7 +368,12 @@ impl Writer {
             return Ok(chunk);
         }
         let first = (self.ring.depth() as usize).min(8) + 2;
-        self.chunks.pool.grow(bytes, align, first)?;
+        match self.chunks.pool.grow(bytes, align, first) {
+            Err(e) if e.kind() == ErrorKind::NoSpace && self.topic().make_room(bytes as u64) => {
+                self.chunks.pool.grow(bytes, align, first)?;
+            }
+            grown => grown?,
+        }
         self.chunks.pool.take(bytes).ok_or(Refused::NoMemory)
     }
 

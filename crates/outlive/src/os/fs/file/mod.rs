@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::ffi::CString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ pub(crate) use super::dir::{
 use super::filelock;
 use super::map::Mapping;
 pub(crate) use super::stat::{identity, len_of, same_file};
+use crate::os::PAGE;
 use crate::os::process::sched;
 use crate::os::syserr;
 use crate::os::syserr::show;
@@ -328,16 +331,28 @@ pub(crate) fn unlink(path: &Path) -> Result<bool> {
 
 /// Refuses what cannot fit before filling the disk with the attempt.
 fn has_room(fd: &impl AsFd, len: u64, object: impl Fn() -> String) -> Result<()> {
-    // SAFETY: a statvfs struct is integers, filled by the call.
-    let (rc, stat) = unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        (libc::fstatvfs(fd.as_fd().as_raw_fd(), &mut stat), stat)
-    };
-    // No blocks at all: a RAM disk without a limit.
-    if rc != 0 || stat.f_blocks == 0 || len / stat.f_frsize.max(1) <= stat.f_bavail {
-        return Ok(());
+    // SAFETY: a system call on a descriptor that is open for the borrow; it fills the struct.
+    match lacks_room(len, |stat| unsafe { libc::fstatvfs(fd.as_fd().as_raw_fd(), stat) }) {
+        true => Err(syserr::from_code("reserve", object(), libc::ENOSPC)),
+        false => Ok(()),
     }
-    Err(syserr::from_code("reserve", object(), libc::ENOSPC))
+}
+
+/// Whether the disk has no room for `len` bytes more. A limit of this process is another matter.
+pub(crate) fn is_full(dir: &Path, len: u64) -> bool {
+    let Ok(path) = CString::new(dir.as_os_str().as_bytes()) else { return false };
+    // A page for the file's header.
+    let len = len.saturating_add(PAGE as u64);
+    // SAFETY: a system call with a string; it fills the struct.
+    lacks_room(len, |stat| unsafe { libc::statvfs(path.as_ptr(), stat) })
+}
+
+fn lacks_room(len: u64, ask: impl FnOnce(&mut libc::statvfs) -> i32) -> bool {
+    // SAFETY: a statvfs struct is integers.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    let asked = ask(&mut stat) == 0;
+    // No blocks at all: a RAM disk without a limit.
+    asked && stat.f_blocks != 0 && len.div_ceil(stat.f_frsize.max(1)) > stat.f_bavail
 }
 
 /// Reserves the bytes from `from` to `to`, so that no later store can hit a full disk.

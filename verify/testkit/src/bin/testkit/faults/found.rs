@@ -1,6 +1,6 @@
 //! The faults that were found by reading, beside all proofs, put back; and what catches each now.
 
-use super::check::Check::{History, Unit};
+use super::check::Check::{History, Kit, Unit};
 use super::check::{Fault, fault};
 
 /// By name.
@@ -234,6 +234,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "retry.doubled_by_looks",
         "counting the subscribers delays the next try to open one",
         &[Unit("topic::tests::unopened::who_asks_how_many_there_are_puts_no_try_off")],
+    ),
+    fault(
+        "room.for_late_joiners",
+        "on a full disk old messages for late joiners keep new ones from being sent",
+        &[Kit("full_disk", "a_publisher_that_restarts_on_a_disk_for_one_ring_goes_on")],
     ),
     fault(
         "run.may_shrink",
