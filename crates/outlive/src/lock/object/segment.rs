@@ -129,12 +129,12 @@ impl<T: Message> Segment<T> {
         (0..layout::placed_count(size_of::<T>())).map(word)
     }
 
-    /// Refuses a place among the bytes of an object that begins elsewhere, before a look at what
-    /// is there: data of that object, which may look like anything.
+    /// Refuses a place that begins among the bytes of another object, before a look at what is
+    /// there: data of that object, which may look like anything.
     fn must_be_beside(&self, offset: usize, ty: &ObjectType) -> Result<()> {
         let (first, end) = Self::lines(offset, ty)?;
         let seen = self.table().map(|word| word.load(Relaxed)).take_while(|seen| *seen != 0);
-        seen.filter(|seen| seen >> 32 != first)
+        seen.filter(|seen| seen >> 32 < first)
             .try_for_each(|seen| must_not_overlap(seen, (first, end), offset, ty))
     }
 
