@@ -56,11 +56,20 @@ template <class T> class repairing {
   public:
     using function = typename repairs<T>::function;
     /// For the holder of `raw`, with its data in disorder. What it throws, it throws on.
+    ///
+    /// False: it is let go, for try_lock(), which says no first where nothing repairs, and throws the
+    /// next time. std::lock holds other locks while it tries one; told no, it lets go of those, not
+    /// by an exception, by which they would be torn, too, and then finds out by lock().
     template <class Raw>
-    void run(Raw *raw, [[maybe_unused]] void *data, status (*mark)(const Raw *),
-             status (*abandon)(const Raw *)) const {
+    bool run(Raw *raw, [[maybe_unused]] void *data, status (*mark)(const Raw *),
+             status (*abandon)(const Raw *), bool tries) {
         if (!repair) {
+            const bool says_no = tries && !said_no;
+            said_no = says_no;
             abandon(raw);
+            if (says_no) {
+                return false;
+            }
             cannot_lock(error(OUTLIVE_OWNER_DIED,
                               "locking: its last owner died inside, and nothing is said to repair "
                               "the data: acquire() it and mark_consistent(), or on_owner_died()"));
@@ -83,9 +92,11 @@ template <class T> class repairing {
             cannot_lock(error::last(code));
         }
         guard.raw = nullptr;
+        return true;
     }
 
     function repair;
+    bool said_no = false; // written and read by the thread that holds the lock
 };
 } // namespace detail
 
@@ -104,7 +115,12 @@ enum class acquired {
 /// removed it. lock(), behind
 /// std::scoped_lock and the like, cannot return that: it calls the function given to
 /// on_owner_died() to repair the data. Without one it throws EOWNERDEAD and leaves lock and data
-/// to the next one who can repair them.
+/// to the next one who can repair them; try_lock() returns false the first time and throws the next.
+///
+/// A scope that takes several, std::scoped_lock both(a, b), throws what taking one of them throws,
+/// and then holds none. A lock that was taken before that scope, in one around it, is left by that
+/// exception, so its data counts as inconsistent, too; so does that of those which std::lock has taken
+/// already when a repair throws, or a lock is not recoverable. Give each a repair, or acquire() it.
 ///
 /// pthread_exit and pthread_cancel run destructors without an exception that these could see: what
 /// they leave is unlocked as in good order, unless `catch (...)` calls abandon() and rethrows.
@@ -147,7 +163,7 @@ template <class T = void> class robust_mutex {
     }
 
     void lock() { must(::outlive_mutex_lock(at_.get(), OUTLIVE_FOREVER)); }
-    bool try_lock() { return may(::outlive_mutex_lock(at_.get(), OUTLIVE_NO_WAIT)); }
+    bool try_lock() { return may(::outlive_mutex_lock(at_.get(), OUTLIVE_NO_WAIT), true); }
     template <class Rep, class Period> bool try_lock_for(std::chrono::duration<Rep, Period> time) {
         return may(::outlive_mutex_lock(at_.get(), deadline(time).ns()));
     }
@@ -211,23 +227,25 @@ template <class T = void> class robust_mutex {
         exceptions_ = detail::exceptions_in_flight();
         return owner_died_ ? acquired::owner_died : acquired::clean;
     }
-    void must(status code) {
+    bool must(status code, bool tries = false) {
         if (code != OUTLIVE_OK) [[unlikely]] {
             if (code != OUTLIVE_OWNER_DIED) {
                 detail::cannot_lock(error::last(code));
             }
-            repairing_.run(at_.get(), data_.get(), &::outlive_mutex_mark_consistent,
-                           &::outlive_mutex_abandon);
+            if (!repairing_.run(at_.get(), data_.get(), &::outlive_mutex_mark_consistent,
+                                &::outlive_mutex_abandon, tries)) {
+                return false;
+            }
         }
         owner_died_ = false;
         exceptions_ = detail::exceptions_in_flight();
+        return true;
     }
-    bool may(status code) {
+    bool may(status code, bool tries = false) {
         if (code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK) {
             return false;
         }
-        must(code);
-        return true;
+        return must(code, tries);
     }
 
     detail::handle<::outlive_mutex, ::outlive_mutex_free> at_;
@@ -270,7 +288,7 @@ template <class T = void> class robust_shared_mutex {
     }
 
     void lock() { must(::outlive_rwlock_write(at_.get(), OUTLIVE_FOREVER)); }
-    bool try_lock() { return may(::outlive_rwlock_write(at_.get(), OUTLIVE_NO_WAIT)); }
+    bool try_lock() { return may(::outlive_rwlock_write(at_.get(), OUTLIVE_NO_WAIT), true); }
     template <class Rep, class Period> bool try_lock_for(std::chrono::duration<Rep, Period> time) {
         return may(::outlive_rwlock_write(at_.get(), deadline(time).ns()));
     }
@@ -348,26 +366,28 @@ template <class T = void> class robust_shared_mutex {
     explicit robust_shared_mutex(::outlive_rwlock *at)
         : at_(at), data_(::outlive_rwlock_data(at)) {}
 
-    void must(status code) {
+    bool must(status code, bool tries = false) {
         if (code != OUTLIVE_OK) [[unlikely]] {
             if (code != OUTLIVE_OWNER_DIED) {
                 detail::cannot_lock(error::last(code));
             }
-            repairing_.run(at_.get(), data_.get(), &::outlive_rwlock_mark_consistent,
-                           &::outlive_rwlock_abandon);
+            if (!repairing_.run(at_.get(), data_.get(), &::outlive_rwlock_mark_consistent,
+                                &::outlive_rwlock_abandon, tries)) {
+                return false;
+            }
         }
         owner_died_ = false;
         exceptions_ = detail::exceptions_in_flight();
+        return true;
     }
     static bool is_no(status code) {
         return code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK;
     }
-    bool may(status code) {
+    bool may(status code, bool tries = false) {
         if (is_no(code)) {
             return false;
         }
-        must(code);
-        return true;
+        return must(code, tries);
     }
     static bool may_share(status code) {
         if (code != OUTLIVE_OK && code != OUTLIVE_TIMEOUT && code != OUTLIVE_WOULD_BLOCK) {

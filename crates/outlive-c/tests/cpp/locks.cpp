@@ -10,6 +10,8 @@
 
 #include "check.hpp"
 
+using namespace std::chrono_literals;
+
 struct pose {
     double x, y;
 };
@@ -57,10 +59,34 @@ template <class Lock> static void repairs_that_mark(Lock lock) {
     CHECK(thrown([&] { lock.lock(); }) == std::errc::io_error && is_free(lock));
 }
 
+/// std::lock holds the one while it tries the other: if that was torn, the one is not, too.
+template <class Lock> static void several(Lock whole, Lock torn) {
+    CHECK(torn.acquire() && torn.abandon());
+    for (int times = 0; times < 2; times++) {
+        CHECK(thrown([&] { std::scoped_lock both(whole, torn); }) == std::errc::owner_dead);
+        CHECK(thrown([&] { std::scoped_lock both(torn, whole); }) == std::errc::owner_dead);
+        CHECK(whole.acquire().value() == outlive::acquired::clean && is_free(torn));
+        whole.unlock();
+    }
+    // Who tries again and again is told at the second time.
+    for (int times = 0; times < 2; times++) {
+        CHECK(!torn.try_lock() && is_free(torn));
+        CHECK(thrown([&] { (void)torn.try_lock(); }) == std::errc::owner_dead && is_free(torn));
+    }
+    CHECK(thrown([&] { (void)torn.try_lock_for(1s); }) == std::errc::owner_dead);
+    torn.on_owner_died([](pose &left) { left = {}; });
+    { std::scoped_lock both(whole, torn); }
+    CHECK(torn.acquire().value() == outlive::acquired::clean);
+    torn.unlock();
+}
+
 int main() {
     auto node = outlive::node::open("locks").value();
     repairs_that_mark(node.mutex<pose>("/m").value());
     repairs_that_mark(node.pi_mutex<pose>("/pi").value());
     repairs_that_mark(node.shared_mutex<pose>("/rw").value());
+    several(node.mutex<pose>("/m/1").value(), node.mutex<pose>("/m/2").value());
+    several(node.pi_mutex<pose>("/pi/1").value(), node.pi_mutex<pose>("/pi/2").value());
+    several(node.shared_mutex<pose>("/rw/1").value(), node.shared_mutex<pose>("/rw/2").value());
     std::puts("locks: what was torn is repaired");
 }
