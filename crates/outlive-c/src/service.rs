@@ -102,7 +102,8 @@ pub extern "C" fn outlive_client_wait_for_server(
 /// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
 /// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the
 /// request if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT`
-/// every request is late.
+/// every request is late. An answer that is there when the client looks is received, even if it
+/// came late.
 ///
 /// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 /// far behind that the bound is reached.
@@ -242,8 +243,9 @@ pub extern "C" fn outlive_client_close(client: Option<Box<outlive_client>>) {
 }
 
 /// `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
-/// server's words, `OUTLIVE_SERVER_DIED`, `OUTLIVE_TIMEOUT` when its deadline passed first, or
-/// `OUTLIVE_CORRUPT` when what the server sent cannot be read.
+/// server's words, `OUTLIVE_SERVER_DIED`, `OUTLIVE_TIMEOUT` when its deadline had passed and no
+/// answer was there when the client looked, or `OUTLIVE_CORRUPT` when what the server sent cannot be
+/// read.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_status(reply: Option<&outlive_reply>) -> outlive_status {
     run(|| Ok(need(reply, "a reply")?.reply.body().map(drop)?))

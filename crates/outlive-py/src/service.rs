@@ -151,7 +151,8 @@ impl Client {
     }
 
     /// Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
-    /// it if it gets to it only after `timeout` seconds.
+    /// it if it gets to it only after `timeout` seconds. An answer that is there when the client
+    /// looks is received, even if it came late.
     #[pyo3(signature = (request, timeout=None))]
     fn send(
         &self,

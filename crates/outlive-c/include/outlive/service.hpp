@@ -27,8 +27,9 @@ template <class R> class reply {
     /// Whether it is a reply; state() tells whether there is an answer in it.
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// OUTLIVE_OK, OUTLIVE_REFUSED, OUTLIVE_SERVER_DIED, OUTLIVE_TIMEOUT when its deadline passed
-    /// first, or OUTLIVE_CORRUPT when what the server sent cannot be read.
+    /// OUTLIVE_OK, OUTLIVE_REFUSED, OUTLIVE_SERVER_DIED, OUTLIVE_TIMEOUT when its deadline had
+    /// passed and no answer was there when the client looked, or OUTLIVE_CORRUPT when what the
+    /// server sent cannot be read.
     [[nodiscard]] expected<void> state() const {
         return detail::done(::outlive_reply_status(at_.get()));
     }
@@ -96,6 +97,7 @@ template <class Q, class R> class client {
     }
     /// Sends a request and returns its ticket; never waits. The answer comes with receive; `until`
     /// is when it is of no use any more, and the request is late: deadline::now makes it so at once.
+    /// An answer that is there when the client looks is received, even if it came late.
     expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
         if (const auto refused = detail::refused(request)) {
             return unexpected(*refused);

@@ -792,7 +792,8 @@ class Client(_Port, Generic[_Q, _R]):
         """
     def send(self, request: _Q, timeout: float | None = None) -> int:
         """Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
-        it if it gets to it only after `timeout` seconds.
+        it if it gets to it only after `timeout` seconds. An answer that is there when the client
+        looks is received, even if it came late.
         """
     def receive(
         self, timeout: float | None = None, *, ticket: int | None = None

@@ -175,7 +175,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// As [`Client::send`]; at `deadline` the request fails with `Timeout`, and the server skips it
-    /// if it gets to it later.
+    /// if it gets to it later. An answer that is there when the client looks is received, even if
+    /// it came late: compare the time if it is of no use then.
     ///
     /// # Errors
     /// As [`Client::send`].

@@ -78,9 +78,10 @@ impl<R: Payload + ?Sized> Reply<R> {
     /// The answer.
     ///
     /// # Errors
-    /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: the server
-    /// may or may not have done what was asked; `Corrupt`, with the same doubt: the lane of its
-    /// replies is, or this reply has a value that `R` does not have.
+    /// `Refused` with the server's words; `Timeout`: its deadline had passed, and no answer was
+    /// there when the client looked; `ServerDied`: the server may or may not have done what was
+    /// asked; `Corrupt`, with the same doubt: the lane of its replies is, or this reply has a value
+    /// that `R` does not have.
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),

@@ -138,6 +138,23 @@ fn every_request_ends_at_its_deadline() {
 }
 
 #[test]
+fn an_answer_that_is_there_is_received_though_it_came_late() {
+    let dir = TempDir::new("service-late");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    let until = Deadline::in_ns(1_000_000_000);
+    let ticket = client.send_until(&1, until).unwrap();
+    let held = server.receive().unwrap().unwrap();
+    while !until.has_passed() {
+        std::thread::sleep(until.remaining());
+    }
+    server.respond(held, &[1]).unwrap();
+    let reply = client.receive().unwrap().unwrap();
+    assert_eq!((reply.ticket(), reply.body().unwrap()), (ticket, [1].as_slice()));
+    assert_eq!(client.waiting(), 0);
+}
+
+#[test]
 fn a_client_whose_reply_queue_is_spoilt_harms_nobody_else() {
     let dir = TempDir::new("service-spoilt");
     let n = node(&dir);
