@@ -126,7 +126,7 @@ enum class acquired {
 /// they leave is unlocked as in good order, unless `catch (...)` calls abandon() and rethrows.
 ///
 /// lock() throws std::system_error if it cannot take the lock: EOWNERDEAD, ENOTRECOVERABLE, or
-/// EDEADLK when this thread holds it already.
+/// EDEADLK when this thread holds it already; try_lock() and its like return false for the last.
 ///
 /// What node::pi_mutex opens is one of these, with priority inheritance; robust_condition refuses it
 /// (OUTLIVE_UNSUPPORTED), and only the handle that took it can release it.
@@ -257,7 +257,8 @@ template <class T = void> class robust_mutex {
 
 /// A reader/writer lock whose holders may be killed at any instruction. A dead reader keeps nobody
 /// out; after a dead writer the next writer gets owner_died, or repairs, as with robust_mutex, and
-/// readers are refused (EOWNERDEAD) until the data is repaired.
+/// readers are refused (EOWNERDEAD) until the data is repaired. A thread that reads or writes
+/// already gets EDEADLK from lock() and lock_shared(), and false from all that try.
 /// *SharedTimedLockable*; at most 64 threads read.
 template <class T = void> class robust_shared_mutex {
   public:
@@ -307,7 +308,11 @@ template <class T = void> class robust_shared_mutex {
     /// Ends writing with the data inconsistent.
     expected<void> abandon() { return detail::done(::outlive_rwlock_abandon(at_.get())); }
 
-    void lock_shared() { may_share(::outlive_rwlock_read(at_.get(), OUTLIVE_FOREVER)); }
+    void lock_shared() {
+        if (const auto code = ::outlive_rwlock_read(at_.get(), OUTLIVE_FOREVER); code != OUTLIVE_OK) {
+            detail::cannot_lock(error::last(code));
+        }
+    }
     bool try_lock_shared() { return may_share(::outlive_rwlock_read(at_.get(), OUTLIVE_NO_WAIT)); }
     template <class Rep, class Period>
     bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
@@ -390,7 +395,7 @@ template <class T = void> class robust_shared_mutex {
         return must(code, tries);
     }
     static bool may_share(status code) {
-        if (code != OUTLIVE_OK && code != OUTLIVE_TIMEOUT && code != OUTLIVE_WOULD_BLOCK) {
+        if (code != OUTLIVE_OK && !is_no(code)) {
             detail::cannot_lock(error::last(code));
         }
         return code == OUTLIVE_OK;

@@ -59,6 +59,23 @@ template <class Lock> static void repairs_that_mark(Lock lock) {
     CHECK(thrown([&] { lock.lock(); }) == std::errc::io_error && is_free(lock));
 }
 
+/// A thread that holds it already is told by an exception that lock() would wait for ever; those that
+/// do not wait, or not for ever, say no.
+static void held_already(outlive::robust_shared_mutex<pose> lock) {
+    const auto says_no = [&] {
+        CHECK(!lock.try_lock() && !lock.try_lock_for(1h));
+        CHECK(!lock.try_lock_shared() && !lock.try_lock_shared_for(1h));
+        CHECK(thrown([&] { lock.lock(); }) == std::errc::resource_deadlock_would_occur);
+        CHECK(thrown([&] { lock.lock_shared(); }) == std::errc::resource_deadlock_would_occur);
+    };
+    lock.lock();
+    says_no();
+    lock.unlock();
+    lock.lock_shared();
+    says_no();
+    lock.unlock_shared();
+}
+
 /// std::lock holds the one while it tries the other: if that was torn, the one is not, too.
 template <class Lock> static void several(Lock whole, Lock torn) {
     CHECK(torn.acquire() && torn.abandon());
@@ -88,5 +105,6 @@ int main() {
     several(node.mutex<pose>("/m/1").value(), node.mutex<pose>("/m/2").value());
     several(node.pi_mutex<pose>("/pi/1").value(), node.pi_mutex<pose>("/pi/2").value());
     several(node.shared_mutex<pose>("/rw/1").value(), node.shared_mutex<pose>("/rw/2").value());
+    held_already(node.shared_mutex<pose>("/rw/held").value());
     std::puts("locks: what was torn is repaired");
 }
