@@ -856,7 +856,8 @@ bool outlive_server_is_cancelled(struct outlive_server *server,
 
 // Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
 // the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is not a valid
-// response; the client gets `OUTLIVE_REFUSED` with that reason.
+// response, and the client gets `OUTLIVE_REFUSED` with that reason; or the request is another
+// server's.
 enum outlive_status outlive_server_respond(struct outlive_server *server,
                                            struct outlive_request *request,
                                            const void *data,

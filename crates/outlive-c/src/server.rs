@@ -112,7 +112,8 @@ pub extern "C" fn outlive_server_is_cancelled(
 
 /// Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
 /// the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is not a valid
-/// response; the client gets `OUTLIVE_REFUSED` with that reason.
+/// response, and the client gets `OUTLIVE_REFUSED` with that reason; or the request is another
+/// server's.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_respond(
     server: Option<&mut outlive_server>,

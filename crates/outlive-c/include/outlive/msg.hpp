@@ -94,7 +94,9 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
         return unexpected(error(OUTLIVE_INVALID_ARGUMENT,
                                 "loaning an image: rows of " + std::to_string(width) +
                                     " pixels of format " + std::to_string(format) +
-                                    " have no size; use an uncompressed format"));
+                                    (row_bytes > UINT32_MAX
+                                         ? " are too large; a row has less than 4 GiB"
+                                         : " have no size; use an uncompressed format")));
     }
     const image_header made{measured, width, height, static_cast<std::uint32_t>(row_bytes), format,
                             {}};

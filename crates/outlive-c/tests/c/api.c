@@ -38,6 +38,10 @@ static void settings(outlive_node *node) {
     outlive_publisher *publisher;
     outlive_consumer *consumer;
     outlive_client *client;
+    outlive_node *none;
+    const outlive_node_options nowhere = {.size = sizeof nowhere, .root = ""};
+    CHECK(outlive_node_open(&nowhere, &none) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "the root ''") != NULL);
     struct {
         outlive_topic_options known;
         uint64_t newer;

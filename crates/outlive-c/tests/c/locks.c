@@ -16,6 +16,7 @@ static void a_mutex(outlive_node *node, outlive_type *point, const char *name, o
     double start[2] = {1, 2};
     OK(open(node, name, point, start, &mutex));
     CHECK(open(node, name, NULL, NULL, &bare) == OUTLIVE_TYPE_MISMATCH);
+    CHECK(strstr(outlive_last_error(), "example/Point, this program has none; size") != NULL);
     CHECK(outlive_mutex_unlock(mutex) == OUTLIVE_NOT_OWNED);
     OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
     CHECK(((double *)outlive_mutex_data(mutex))[1] == 2);

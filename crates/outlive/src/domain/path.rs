@@ -53,6 +53,10 @@ impl DomainPath {
             Some(root) => root,
             None => default_root()?,
         };
+        if root.as_os_str().is_empty() {
+            let remedy = "it is an empty path: name a folder, or give no root";
+            return Err(Error::new(ErrorKind::InvalidArgument, "using", "the root ''", remedy));
+        }
         // So that it stays the same one after a 'chdir'.
         let root = std::path::absolute(&root)
             .map_err(|e| syserr::from_io("make absolute", syserr::show(&root), e))?;

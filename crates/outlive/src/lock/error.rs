@@ -83,7 +83,7 @@ fn describe(kind: ErrorKind) -> Error {
             "remove it with 'outlive lock remove' or Node::remove_lock, then open it again; one \
              inside a segment goes with the segment, once nobody has that open"
         }
-        ErrorKind::Deadlock => "let go of the guard that this thread holds",
+        ErrorKind::Deadlock => "let go of the guard or permit that this thread holds",
         ErrorKind::Timeout => {
             "allow more time; 'outlive lock list' names the holder, 'outlive node list' its process"
         }

@@ -16,6 +16,8 @@ use crate::types::Payload;
 pub struct Request<Q: Payload + ?Sized> {
     pub(super) client: ProducerId,
     pub(super) id: u64,
+    /// Which service's server received it: where that has its queue.
+    pub(super) of: usize,
     pub(super) deadline: Deadline,
     pub(super) body: Body<Q>,
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::request::Request;
@@ -288,7 +289,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Errors
     /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client is so far behind that
-    /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound.
+    /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound, or the
+    /// request is of another server.
     /// `NoSpace`, `Corrupt`. A live client whose answer could not be sent gets `Refused` as soon as
     /// there is room for that; with 1024 of these untaken, its further requests wait.
     ///
@@ -326,7 +328,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn respond_part(&mut self, request: &Request<Q>, response: &R) -> Result<()> {
-        self.put(request.client, request.id, frame::PART, response.bytes())
+        let done = self.put(request.client, request.id, frame::PART, response.bytes());
+        done.map_err(|e| self.not_answered(request, e))
     }
 
     /// Refuses a request and says why; the client gets `Refused`.
@@ -365,7 +368,26 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             self.pay(Some(request.client));
         }
         self.cancelled.retain(|known| *known != (request.client, request.id));
-        done
+        done.map_err(|e| self.not_answered(request, e))
+    }
+
+    /// Of all servers that live in this process.
+    fn address(&self) -> usize {
+        Arc::as_ptr(self.reader.queue()).addr()
+    }
+
+    /// A client of another service is unknown here, which does not say that it died.
+    #[cold]
+    fn not_answered(&self, request: &Request<Q>, why: Error) -> Error {
+        if why.kind() != ErrorKind::ClientDied || request.of == self.address() {
+            return why;
+        }
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!("answering client {} of service", request.client),
+            self.service(),
+            "the request is of another server: answer it there",
+        )
     }
 
     /// A client is to be told that there is no answer.
@@ -472,7 +494,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 match body {
                     Ok(body) => {
                         self.reader.take(1);
-                        return Ok(Some(Request { client, id, deadline, body }));
+                        return Ok(Some(Request {
+                            client,
+                            id,
+                            of: self.address(),
+                            deadline,
+                            body,
+                        }));
                     }
                     Err(NoBody::Length) => {
                         self.reader.refuse_in_hand("the length of a request");

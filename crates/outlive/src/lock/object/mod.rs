@@ -113,7 +113,8 @@ impl ObjectType {
             }
         };
         differs("kind", has.kind.as_str().into(), self.kind.as_str().into());
-        differs("type", has.type_name.clone(), self.type_name.clone());
+        let named = |name: &str| if name.is_empty() { "none".into() } else { name.to_owned() };
+        differs("type", named(&has.type_name), named(&self.type_name));
         differs("size", has.size.to_string(), self.size.to_string());
         differs("alignment", has.align.to_string(), self.align.to_string());
         differs("count", has.count.to_string(), self.count.to_string());

@@ -452,7 +452,9 @@ fn permits_are_bounded_and_come_back_from_the_dead() {
     let node = node(&dir);
     let semaphore = node.semaphore("/s", 3).unwrap();
     let permits: Vec<_> = (0..3).map(|_| semaphore.acquire().unwrap()).collect();
-    assert_eq!(semaphore.acquire().unwrap_err().kind(), ErrorKind::Deadlock);
+    let deadlock = semaphore.acquire().unwrap_err();
+    assert_eq!(deadlock.kind(), ErrorKind::Deadlock);
+    assert!(deadlock.to_string().contains("permit"), "{deadlock}");
     in_thread(|| {
         assert_eq!(semaphore.try_acquire().unwrap_err().kind(), ErrorKind::WouldBlock);
         let late = semaphore.acquire_timeout(Duration::from_millis(3)).unwrap_err();

@@ -196,11 +196,15 @@ impl Meta {
         if differences.is_empty() {
             return Ok(self);
         }
+        let (what, kind) = match wanted.framed {
+            true => ("opening service", "types, or another service"),
+            false => ("opening queue", "type, or another queue"),
+        };
         Err(Error::new(
             ErrorKind::TypeMismatch,
-            "opening queue",
+            what,
             queue.as_str(),
-            format!("{}: use the same type, or another queue", differences.join("; ")),
+            format!("{}: use the same {kind}", differences.join("; ")),
         ))
     }
 }

@@ -138,6 +138,28 @@ fn every_request_ends_at_its_deadline() {
 }
 
 #[test]
+fn a_request_is_answered_by_the_server_that_received_it() {
+    let dir = TempDir::new("service-other");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    let mut other = n.service::<u64, [u32]>("/other").unwrap().server().unwrap();
+    client.send(&1).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    let refused = other.respond_part(&request, &[1]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.to_string().contains("the request is of another server"), "{refused}");
+    server.respond_part(&request, &[1]).unwrap();
+    assert_eq!(other.respond(request, &[2]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[1]);
+
+    // Where its client is gone, its own server says so.
+    client.send(&1).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    drop(client);
+    assert_eq!(server.respond(request, &[1]).unwrap_err().kind(), ErrorKind::ClientDied);
+}
+
+#[test]
 fn an_answer_that_is_there_is_received_though_it_came_late() {
     let dir = TempDir::new("service-late");
     let n = node(&dir);

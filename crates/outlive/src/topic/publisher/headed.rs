@@ -46,13 +46,17 @@ impl Publisher<Image> {
         height: u32,
         format: PixelFormat,
     ) -> Result<Loan<'_, Image>> {
-        let row_bytes = format.bytes_per_pixel().and_then(|bytes| bytes.checked_mul(width));
-        let Some(row_bytes) = row_bytes else {
+        let bytes_per_pixel = format.bytes_per_pixel();
+        let Some(row_bytes) = bytes_per_pixel.and_then(|bytes| bytes.checked_mul(width)) else {
+            let why = match bytes_per_pixel {
+                Some(_) => "are too large; a row has less than 4 GiB",
+                None => "have no size; use an uncompressed format",
+            };
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "loaning on",
                 self.topic(),
-                format!("rows of {width} pixels of format {} have no size", format.as_str()),
+                format!("rows of {width} pixels of format {} {why}", format.as_str()),
             ));
         };
         let header = ImageHeader { header, width, height, row_bytes, format, reserved: [0; 2] };
