@@ -39,6 +39,9 @@ pub extern "C" fn outlive_type_bytes(
 /// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
 /// numbers is the number's, such as `f64`. `OUTLIVE_INVALID_ARGUMENT` where name, size and
 /// alignment contradict each other: `f32` for what is not that, an `f64` aligned to 4.
+///
+/// Values are not checked when they are received, nor those under a lock: another program may have
+/// written any bytes, so a `bool` may be neither 0 nor 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_fixed(
     name: *const c_char,

@@ -572,6 +572,9 @@ template <class T> expected<type_handle> make_type() {
 /// Write it outside of all namespaces, after the struct, with all fields in order. A type with a
 /// comma goes into parentheses: OUTLIVE_MESSAGE((grid<int, 3>), "robot/Grid", cells). A struct with
 /// padding does not compile: name the padding, as a field of bytes.
+///
+/// Values are not checked when they are received, nor those under a lock: another program may have
+/// written any bytes, so an enum may be a number that none of its names has.
 #define OUTLIVE_MESSAGE(type, type_name_, ...)                                                     \
     template <> struct outlive::message_traits<OUTLIVE_BARE(type)> {                               \
         using self = OUTLIVE_BARE(type);                                                           \
