@@ -1065,7 +1065,8 @@ const char *outlive_subscriber_type_name(const struct outlive_subscriber *subscr
 const char *outlive_subscriber_description(const struct outlive_subscriber *subscriber);
 
 // A descriptor for epoll and the like: readable unless the last receiving call found nothing. The
-// first call makes it, and it closes with the subscriber; do not read from it.
+// first call makes it, and it closes with the subscriber; do not read from it. While nothing comes
+// it becomes readable about every 100 ms, to look again: the next call then finds nothing.
 enum outlive_status outlive_subscriber_fd(struct outlive_subscriber *subscriber, int *fd);
 
 // Leaves the topic. Samples that are held stay readable. NULL does nothing.

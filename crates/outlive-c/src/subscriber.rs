@@ -346,7 +346,8 @@ pub extern "C" fn outlive_subscriber_description(
 }
 
 /// A descriptor for epoll and the like: readable unless the last receiving call found nothing. The
-/// first call makes it, and it closes with the subscriber; do not read from it.
+/// first call makes it, and it closes with the subscriber; do not read from it. While nothing comes
+/// it becomes readable about every 100 ms, to look again: the next call then finds nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_fd(
     subscriber: Option<&mut outlive_subscriber>,

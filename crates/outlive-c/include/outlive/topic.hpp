@@ -403,7 +403,8 @@ template <class T> class subscriber {
     }
     /// Messages lost so far, over all publishers.
     [[nodiscard]] std::uint64_t lost() const noexcept { return ::outlive_subscriber_lost(at_.get()); }
-    /// A descriptor for epoll and the like: see outlive_subscriber_fd.
+    /// A descriptor for epoll and the like: see outlive_subscriber_fd. While nothing comes it becomes
+    /// readable about every 100 ms, to look again: the next receive() then finds nothing.
     [[nodiscard]] expected<int> fd() {
         int fd = -1;
         if (auto code = ::outlive_subscriber_fd(at_.get(), &fd); code != OUTLIVE_OK) {
