@@ -9,8 +9,11 @@ def convert(value, dtype, name):
     """A contiguous array of `dtype` with the values of `value`.
 
     Floats may be rounded to shorter ones. Nothing else may change: no fraction is cut off, nothing
-    wraps around, no text is cut short. `name` is that of the type, for messages.
+    wraps around, no text is cut short. Fields of arrays go by name, those of tuples by position.
+    `name` is that of the type, for messages.
     """
+    if dtype.names is not None:
+        value = _by_name(value, dtype, name, ())
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "c" and dtype.kind not in "cV":
         raise _refused(name, f"complex numbers cannot be {dtype}")
@@ -22,6 +25,8 @@ def convert(value, dtype, name):
     given = value if isinstance(value, np.ndarray) else None
     if given is not None or hasattr(value, "__array_interface__") or hasattr(value, "dtype"):
         given = np.asarray(value)
+        if given.dtype.names is not None and dtype.names is None:
+            raise _refused(name, f"{given.dtype} is not one {dtype}")
         if not np.can_cast(given.dtype, dtype, "safe"):
             _same(given, made, name, ())
     elif dtype.names is None:
@@ -29,6 +34,86 @@ def convert(value, dtype, name):
     else:
         _same_items(value, made, name, ())
     return made
+
+
+def _by_name(value, dtype, name, path, depth=0):
+    """`value` with the fields of the arrays in it in the order of `dtype`: NumPy gives them to others
+    by position, and a single value to all of them. Its first `depth` dimensions are of `dtype`."""
+    given = _as_array(value)
+    if given is not None and (given.dtype.names is not None or given.dtype.kind != "O"):
+        return _in_order(given, dtype, name, path)
+    if depth == 0 and len(dtype.names) == 1 and isinstance(value, (int, float, str, bytes)):
+        value = (value,)
+    if isinstance(value, tuple) and depth == 0:
+        if len(value) != len(dtype.names):
+            raise _refused(name, f"{_at(path)}{len(dtype.names)} fields are needed")
+        fields = ((field, *_base(dtype[field])) for field in dtype.names)
+        return tuple(
+            item if base.names is None else _by_name(item, base, name, (*path, field), len(shape))
+            for (field, base, shape), item in zip(fields, value)
+        )
+    depth = max(depth - 1, 0)
+    try:
+        items = None if isinstance(value, (str, dict)) else enumerate(value)
+    except TypeError:
+        items = None
+    if items is None or not hasattr(value, "__getitem__") or getattr(given, "ndim", 1) == 0:
+        raise _refused(name, f"{_at(path)}{_shown(value)} has not the fields of {dtype}")
+    return [_by_name(item, dtype, name, (*path, i), depth) for i, item in items]
+
+
+def _as_array(value):
+    """The array that `value` is, or has; None if NumPy makes one of its items."""
+    if isinstance(value, (tuple, list, str, bytes)):
+        return None
+    if not any(hasattr(value, it) for it in ("dtype", "__array__", "__array_interface__")):
+        try:
+            memoryview(value)
+        except TypeError:
+            return None
+    return np.asarray(value)
+
+
+def _base(dtype):
+    """A dtype without its shape, and that."""
+    return dtype.base, dtype.shape
+
+
+def _in_order(given, dtype, name, path):
+    """An array with the fields of `dtype` in its order; itself, if it has."""
+    order = _order(given.dtype, dtype, name, path)
+    if order == given.dtype:
+        return given
+    made = np.empty(given.shape, order)
+    _copy(given, made)
+    return made
+
+
+def _order(given, dtype, name, path):
+    """The dtype `given` with its fields as in `dtype`."""
+    if dtype.names is None:
+        return given
+    if given.names is None or set(given.names) != set(dtype.names):
+        raise _refused(name, f"{_at(path)}{given} has not the fields of {dtype}")
+    fields = []
+    for field in dtype.names:
+        (ours, needs), (theirs, shape) = _base(dtype[field]), _base(given[field])
+        if shape != needs:  # NumPy cuts it or fills it up
+            raise _refused(name, f"{_at((*path, field))}its shape is {shape}, this takes {needs}")
+        fields.append((field, _order(theirs, ours, name, (*path, field)), shape))
+    return given if given.names == dtype.names and _is_nested_alike(given, fields) else np.dtype(fields)
+
+
+def _is_nested_alike(given, fields):
+    return all(given[field].base == inner for field, inner, _ in fields)
+
+
+def _copy(given, made):
+    if made.dtype.names is None or given.dtype == made.dtype:
+        made[...] = given
+    else:
+        for field in made.dtype.names:
+            _copy(given[field], made[field])
 
 
 def _same_items(value, made, name, path):
@@ -40,25 +125,15 @@ def _same_items(value, made, name, path):
             _same_items(item, made[i, ...], name, (*path, i))
     elif isinstance(value, (np.ndarray, np.void)):
         _same(np.asarray(value), made, name, path)
-    elif not isinstance(value, (tuple, list)):
-        for field in made.dtype.names:  # NumPy gives one value to all
-            _same_items(value, made[field], name, (*path, field))
-    elif len(value) == len(made.dtype.names):
+    else:
         for field, item in zip(made.dtype.names, value):
             _same_items(item, made[field], name, (*path, field))
-    else:
-        raise _refused(name, f"{_at(path)}{len(made.dtype.names)} fields are needed")
 
 
 def _same(given, made, name, path):
     if made.dtype.names is not None:
-        if given.dtype.names is None or len(given.dtype.names) != len(made.dtype.names):
-            raise _refused(name, f"{_at(path)}{given.dtype} has not the fields of {made.dtype}")
-        # NumPy gives one structured dtype to another by position.
-        for ours, theirs in zip(made.dtype.names, given.dtype.names):
-            if ours != theirs:
-                raise _refused(name, f"{_at(path)}field {theirs} is {ours} here")
-            _same(given[theirs], made[ours], name, (*path, ours))
+        for field in made.dtype.names:
+            _same(given[field], made[field], name, (*path, field))
         return
     if given.dtype == made.dtype or given.size == 0:
         return
