@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use outlive::service::{self, Reply as CoreReply, Request as CoreRequest, Ticket};
 use outlive::{Client as CoreClient, Deadline, ErrorKind, Server as CoreServer};
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -497,6 +498,21 @@ impl Request {
         let done = self.lock().as_ref().map(call);
         done.ok_or_else(answered)
     }
+
+    /// Tells the client why its request cannot be read, unless another attempt may.
+    #[cold]
+    fn refuse_unreadable(&self, py: Python<'_>, why: &PyErr) {
+        if why.is_instance_of::<PyMemoryError>(py) || !why.is_instance_of::<PyException>(py) {
+            return;
+        }
+        let why = format!("it cannot be read: {}", why.value(py));
+        if let Ok(mut port) = self.server.get().inner.hold()
+            && let Some(request) = self.lock().take()
+        {
+            // The caller is told that it is unreadable, whatever becomes of the client.
+            let _ = port.refuse(request, &why);
+        }
+    }
 }
 
 fn answered() -> PyErr {
@@ -506,10 +522,14 @@ fn answered() -> PyErr {
 #[pymethods]
 impl Request {
     /// The type of requests.
+    ///
+    /// ``Corrupt``: it is none of that type. Its client gets ``Refused``: continue with the next
+    /// request.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes = self.with(|request| PyBytes::new(py, request))?;
-        self.server.get().codecs.request.get().made_of(bytes)
+        let value = self.server.get().codecs.request.get().made_of(bytes);
+        value.inspect_err(|e| self.refuse_unreadable(py, e))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

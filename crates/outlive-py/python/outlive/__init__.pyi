@@ -917,7 +917,11 @@ class Request(Generic[_Q, _R]):
 
     @property
     def value(self) -> _Q:
-        """The type of requests."""
+        """The type of requests.
+
+        ``Corrupt``: it is none of that type. Its client gets ``Refused``: continue with the next
+        request.
+        """
     @property
     def is_cancelled(self) -> bool:
         """Whether the client has given it up or is dead."""
