@@ -2,6 +2,7 @@
 
 import collections.abc
 import dataclasses
+import enum
 import math
 import operator
 import types
@@ -14,10 +15,11 @@ from ._errors import InvalidArgument, TypeMismatch
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
 _DIMS_MAX, _BYTES_MAX = 8, 1 << 40
+_DICTS = (collections.abc.Mapping, collections.abc.MutableMapping)
 _READ_AS = {
     **{kind: kind for kind in (list, tuple, dict)},
     **{kind: list for kind in (collections.abc.Sequence, collections.abc.MutableSequence)},
-    **{kind: dict for kind in (collections.abc.Mapping, collections.abc.MutableMapping)},
+    **{kind: dict for kind in _DICTS},
 }
 _SENT = {list: (list, tuple), tuple: (list, tuple), dict: dict}
 """What is sent for each of them."""
@@ -144,6 +146,7 @@ def resolve(of, shape, type_name):
     if isinstance(of, type) and dataclasses.is_dataclass(of):
         _no_shape(shape, "objects")
         type_name = type_name or getattr(of, "__outlive_type__", of.__name__)
+        _must_come_back(of, type_name, set())
         return "object", type_name, "", of, ()
     if isinstance(of, Headed):
         _no_shape(shape, "a header and its elements")
@@ -184,6 +187,70 @@ def _hints(cls):
     return hints
 
 
+def _must_come_back(cls, name, seen):
+    """Raises unless a reader can tell what the fields of a dataclass or named tuple were."""
+    if cls in seen:
+        return
+    seen.add(cls)
+    try:
+        hints = _hints(cls)
+    except NameError:
+        return  # of a class that is yet to come
+    for field in _field_names(cls):
+        for inner in _parts(hints.get(field)):
+            if _is_record(inner):
+                _must_come_back(inner, name, seen)
+                continue
+            remedy = _why_not(inner)
+            if remedy is not None:
+                what = f"opening {name}: type mismatch; {cls.__name__}.{field}: {inner} {remedy}"
+                raise TypeMismatch(what, object=name, remedy=remedy)
+
+
+def _parts(hint):
+    """A type and those in it."""
+    yield hint
+    for arg in typing.get_args(hint):
+        yield from _parts(arg)
+
+
+def _why_not(hint):
+    """Why values of a type do not come back as they were, and what to do."""
+    if _is_record(typing.get_origin(hint)):
+        return "has fields of any type: declare a dataclass of its own"
+    if not _is_union(hint) or _beside_none(hint) is not None:
+        return None
+    args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+    records = [arg for arg in args if any(map(_is_record, _parts(arg)))]
+    if len(records) > 1:
+        return "says not which of them was sent: use a dataclass with an optional field for each"
+    dicts = [arg for arg in args if (typing.get_origin(arg) or arg) in (dict, *_DICTS)]
+    if records and (not dataclasses.is_dataclass(records[0]) or dicts):
+        return f"says not whether a {_name(records[0])} was sent: use a field for each"
+    return None
+
+
+def _name(hint):
+    return getattr(hint, "__name__", str(hint))
+
+
+def _is_record(hint):
+    return isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_named_tuple(hint))
+
+
+def _is_named_tuple(hint):
+    return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+
+
+def _further_fields(cls, value):
+    known = _field_names(cls)
+    return [field.name for field in dataclasses.fields(value) if field.name not in known]
+
+
+def _field_names(cls):
+    return cls._fields if _is_named_tuple(cls) else [field.name for field in dataclasses.fields(cls)]
+
+
 def must_be(cls, value, name):
     """Raises unless `value` is an object of the dataclass `cls`, and so are those in it."""
     found = _strange(cls, value, "")
@@ -202,11 +269,22 @@ def _strange(hint, value, where):
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, hint):
             return where, hint.__name__, f"send an object of {hint.__name__}"
+        lost = () if type(value) is hint else _further_fields(hint, value)
+        if lost:
+            what = f"{hint.__name__} without the field {lost[0]}"
+            return where, what, f"send an object of {hint.__name__}, not of {type(value).__name__}"
         fields = _hints(hint)
         items = ((fields.get(f.name), getattr(value, f.name), f".{f.name}")
                  for f in dataclasses.fields(hint))
     elif one is not None:
         return None if value is None else _strange(one, value, where)
+    elif _is_enum(hint):
+        return None if _is_member(hint, value) else (where, hint.__name__, "send a member of it")
+    elif _is_named_tuple(hint):
+        if not isinstance(value, tuple) or len(value) != len(hint._fields):
+            return where, hint.__name__, f"send a {hint.__name__}"
+        fields = _hints(hint)
+        items = ((fields.get(n), item, f".{n}") for n, item in zip(hint._fields, value))
     elif made is None:
         # Which of several is meant, a reader cannot know either: it gets the fields.
         return None
@@ -228,7 +306,18 @@ def _strange(hint, value, where):
 
 def _is_plain(hint):
     """Whether it is a class such as float, of whose values nothing is looked at; of most elements."""
-    return type(hint) is type and hint not in _READ_AS and not dataclasses.is_dataclass(hint)
+    return type(hint) is type and hint not in _READ_AS and not _is_record(hint)
+
+
+def _is_member(hint, value):
+    try:
+        return hint(value) == value
+    except ValueError:
+        return False
+
+
+def _is_enum(hint):
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
 
 
 def _container(hint, value):
@@ -281,6 +370,10 @@ def _build(hint, value):
     one, (made, args) = _beside_none(hint), _container(hint, value)
     if dataclasses.is_dataclass(hint):
         return build(hint, value)
+    if _is_enum(hint):
+        return hint(value)
+    if _is_named_tuple(hint):
+        return _named_tuple(hint, value)
     if one is not None:
         return None if value is None else _build(one, value)
     if made is not None:
@@ -290,6 +383,14 @@ def _build(hint, value):
         inner = [arg for arg in typing.get_args(hint) if dataclasses.is_dataclass(arg)]
         return build(inner[0], value) if len(inner) == 1 else value
     return value
+
+
+def _named_tuple(cls, value):
+    """One from the list that came."""
+    if not isinstance(value, (list, tuple)) or len(value) != len(cls._fields):
+        raise ValueError(f"expected {cls.__name__} of {len(cls._fields)}, got {value!r:.60}")
+    hints = _hints(cls)
+    return cls(*(_build(hints.get(name), item) for name, item in zip(cls._fields, value)))
 
 
 def _make(made, args, value):
