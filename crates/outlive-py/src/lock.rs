@@ -17,6 +17,7 @@ use crate::error::{OrRaise, fail, raise};
 use crate::loan::end_writing;
 use crate::node::Node;
 use crate::port::{Common, Opened, SLICE, closed, deadline, wait};
+use crate::process::note_fork;
 
 /// What a lock protects, if it was given a type, and what of it is not in shared memory.
 struct Data {
@@ -108,6 +109,7 @@ impl Views {
 /// In a forked child, which holds no lock: seals the arrays that its parent writes through.
 #[pyfunction]
 pub(crate) fn _after_fork(py: Python<'_>) {
+    note_fork();
     let all: Vec<_> = {
         let all = VIEWS.lock().unwrap_or_else(|e| e.into_inner());
         all.iter().filter_map(Weak::upgrade).collect()
@@ -175,13 +177,11 @@ impl Data {
 
     /// `NotOwned` unless the lock is held through this object, so that its data may be written.
     fn must_be_held(&self) -> PyResult<()> {
-        match self.views.holder() {
-            Some(_) => Ok(()),
-            None => {
-                let remedy = "take it first: `with` gives the data of a lock that is held";
-                Err(fail(ErrorKind::NotOwned, "using", "the data of a lock", remedy))
-            }
+        if self.views.holder().is_some() {
+            return Ok(());
         }
+        let remedy = "take it first: `with` gives the data of a lock that is held";
+        Err(fail(ErrorKind::NotOwned, "using", "the data of a lock", remedy))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -28,6 +28,9 @@ pub(crate) trait Close: Send + Sync {
 
 /// What may be kept beyond its closing.
 pub(crate) trait Inner: Send {
+    /// Whether a forked child may use its copy.
+    const IS_COPIED: bool = false;
+
     /// It was closed; `true` if something lent from it keeps it for now.
     fn closed(&mut self) -> bool {
         false
@@ -39,8 +42,10 @@ impl Inner for outlive::Producer<[u8]> {}
 impl Inner for outlive::Client<[u8], [u8]> {}
 impl Inner for outlive::Server<[u8], [u8]> {}
 impl Inner for outlive::Watch {}
-impl Inner for outlive::Timer {}
 impl Inner for outlive::WaitSet {}
+impl Inner for outlive::Timer {
+    const IS_COPIED: bool = true;
+}
 
 /// A port of the core, or nothing once it is closed.
 #[derive(Debug)]
@@ -55,8 +60,9 @@ struct Slot<T: Inner> {
     again: AtomicBool,
     /// How many threads are dropping it.
     drops: AtomicUsize,
-    /// The process whose it is.
+    /// The process whose it is, and the `generation` of that.
     owner: u32,
+    born: u32,
     /// Tasks of asyncio that await it, an `outlive._aio.Tasks`.
     tasks: Mutex<Option<Py<PyAny>>>,
 }
@@ -70,6 +76,12 @@ pub(crate) struct Held<'a, T: Inner> {
 #[cold]
 pub(crate) fn closed() -> PyErr {
     fail(ErrorKind::InvalidArgument, "using", "this object", "it is closed")
+}
+
+#[cold]
+pub(crate) fn forked() -> PyErr {
+    let remedy = "it is the parent's: open a node in this process";
+    fail(ErrorKind::ForkedChild, "using", "this object", remedy)
 }
 
 impl<T: Inner> Slot<T> {
@@ -92,14 +104,12 @@ impl<T: Inner> Slot<T> {
     /// Why nobody gets it now.
     #[cold]
     fn busy(&self) -> PyErr {
-        let (kind, remedy) = match self.is_forked() {
+        if self.is_forked() {
             // A thread that is not here had it as its process was forked.
-            true => (ErrorKind::ForkedChild, "it is the parent's: open a node in this process"),
-            false => {
-                (ErrorKind::WouldBlock, "another thread is in a call on it: give each its own")
-            }
-        };
-        fail(kind, "using", "this object", remedy)
+            return forked();
+        }
+        let remedy = "another thread is in a call on it: give each its own";
+        fail(ErrorKind::WouldBlock, "using", "this object", remedy)
     }
 
     fn wake_tasks(&self, py: Python<'_>) {
@@ -159,8 +169,8 @@ impl<T: Inner> Port<T> {
     pub(crate) fn new(inner: T) -> Self {
         let inner = Mutex::new(Some(inner));
         let (closing, again, drops) = Default::default();
-        let (owner, tasks) = (std::process::id(), Mutex::default());
-        Self(Arc::new(Slot { inner, closing, again, drops, owner, tasks }))
+        let (owner, born, tasks) = (std::process::id(), process::generation(), Mutex::default());
+        Self(Arc::new(Slot { inner, closing, again, drops, owner, born, tasks }))
     }
 
     /// The same port.
@@ -183,6 +193,9 @@ impl<T: Inner> Port<T> {
         let slot = &*self.0;
         if slot.is_closing() {
             return Err(closed());
+        }
+        if slot.born != process::generation() && !T::IS_COPIED {
+            return Err(forked());
         }
         let Some(guard) = slot.try_lock() else { return Err(slot.busy()) };
         let held = Held { guard: ManuallyDrop::new(guard), slot };
@@ -390,6 +403,8 @@ struct Shared<T> {
     closed: bool,
     /// The threads that hold something of it, one entry for each hold.
     holders: Vec<ThreadId>,
+    /// The `generation` of the process whose it is.
+    born: u32,
 }
 
 /// A thread that has held something. As it ends, its entries go: dead threads hold nothing.
@@ -422,7 +437,8 @@ impl<T: Send + Sync + 'static> Common<T> {
         let opened = Opened { inner: Arc::new(inner), until: Arc::default() };
         let inner = Some(Arc::new(opened));
         let (in_calls, closed, holders) = Default::default();
-        Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders })))
+        let born = process::generation();
+        Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders, born })))
     }
 
     /// Never held while the interpreter's lock is let go of, as making an exception may do: the
@@ -432,11 +448,11 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     pub(crate) fn get(&self) -> PyResult<Arc<Opened<T>>> {
-        let open = {
+        let (open, born) = {
             let shared = self.shared();
-            shared.inner.clone().filter(|_| !shared.closed)
+            (shared.inner.clone().filter(|_| !shared.closed), shared.born)
         };
-        open.ok_or_else(closed)
+        checked(open, born)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -464,7 +480,8 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     pub(crate) fn get_held(&self) -> PyResult<Arc<Opened<T>>> {
-        self.held().ok_or_else(closed)
+        let born = self.shared().born;
+        checked(self.held(), born)
     }
 
     /// Notes that this thread has let go of it.
@@ -491,6 +508,11 @@ impl<T: Send + Sync + 'static> Common<T> {
         let inner: Arc<dyn Close> = Arc::clone(&self.0) as Arc<dyn Close>;
         Arc::downgrade(&inner)
     }
+}
+
+fn checked<T>(open: Option<T>, born: u32) -> PyResult<T> {
+    let open = open.ok_or_else(closed)?;
+    if born == process::generation() { Ok(open) } else { Err(forked()) }
 }
 
 impl<T: Send + Sync> Close for Mutex<Shared<T>> {

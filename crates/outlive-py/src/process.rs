@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -45,6 +45,21 @@ impl Joined {
     fn may_be_there(&self) -> bool {
         self.file.try_exists().unwrap_or(true)
     }
+}
+
+/// How often this process is a forked child. The system is asked for its own number too slowly for
+/// every call.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// A forked child has another one than its parent.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// First in a forked child.
+pub(crate) fn note_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The last one, which is this process's or that of a process it was forked from. Never freed.

@@ -18,7 +18,7 @@ use crate::array;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
 use crate::node::{InCall, Node};
-use crate::port::{Held, Inner, Port, deadline, seconds};
+use crate::port::{Held, Inner, Port, deadline, forked, seconds};
 use crate::process;
 
 fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<[u8]>> {
@@ -148,12 +148,23 @@ pub(crate) struct Lane {
     consumer: Box<CoreConsumer<[u8]>>,
     /// Leaves the queue when the lent message is gone.
     closed: bool,
+    /// The `generation` of the process whose it is.
+    born: u32,
 }
 
 impl Inner for Lane {
     fn closed(&mut self) -> bool {
         self.closed = true;
         self.lent.is_some()
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if self.born != process::generation() {
+            // It stays in the parent's hand: no position is written here.
+            std::mem::forget(self.lent.take());
+        }
     }
 }
 
@@ -237,7 +248,8 @@ impl Consumer {
             builder = builder.ordered(seconds(holdback));
         }
         let consumer = Box::new(py.detach(|| builder.consumer()).or_raise()?);
-        let lane = Port::new(Lane { lent: None, consumer, closed: false });
+        let lane =
+            Port::new(Lane { lent: None, consumer, closed: false, born: process::generation() });
         node.get().adopt(py, lane.weak())?;
         Ok(Self { lane, codec: Py::new(py, codec)? })
     }
@@ -384,6 +396,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        if self.lane.is_forked() {
+            return;
+        }
         // Whoever has the lane now finds the message lent and lets go at once.
         let mut lane = self.lane.hold_soon();
         if let Some(open) = lane.as_mut() {
@@ -422,6 +437,21 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// It is its process's to say what became of it.
+    fn mark(&self, how: impl FnOnce(&Kept)) -> PyResult<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        if kept.as_ref().is_some_and(|kept| kept.get().lane.is_forked()) {
+            drop(kept);
+            return Err(forked());
+        }
+        let taken = kept.take();
+        drop(kept);
+        if let Some(kept) = taken {
+            how(kept.get());
+        }
+        Ok(())
+    }
+
     fn kept(&self, py: Python<'_>) -> PyResult<Py<Kept>> {
         let kept = {
             let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
@@ -430,10 +460,6 @@ impl Received {
         kept.ok_or_else(|| {
             fail(ErrorKind::InvalidArgument, "using", "a received message", "it is done")
         })
-    }
-
-    fn take(&self) -> Option<Py<Kept>> {
-        self.kept.lock().unwrap_or_else(|e| e.into_inner()).take()
     }
 }
 
@@ -472,18 +498,14 @@ impl Received {
 
     /// It is done: it counts as received once all arrays over it are gone too; they keep it in hand
     /// for as long as they live.
-    fn ack(&self) {
-        if let Some(kept) = self.take() {
-            kept.get().done.store(true, Ordering::Relaxed);
-        }
+    fn ack(&self) -> PyResult<()> {
+        self.mark(|kept| kept.done.store(true, Ordering::Relaxed))
     }
 
     /// Puts it back: once all arrays over it are gone it is the next message of its producer again.
     /// Acknowledge what can never be done, or it comes for ever.
-    fn nack(&self) {
-        if let Some(kept) = self.take() {
-            kept.get().failed.store(true, Ordering::Relaxed);
-        }
+    fn nack(&self) -> PyResult<()> {
+        self.mark(|kept| kept.failed.store(true, Ordering::Relaxed))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -511,6 +533,5 @@ impl Received {
             true => self.nack(),
             false => self.ack(),
         }
-        Ok(())
     }
 }

@@ -15,7 +15,8 @@ use pyo3::types::{PyList, PyTuple};
 use crate::error::{OrRaise, count, fail};
 use crate::lock::{RobustMutex, take};
 use crate::node::Node;
-use crate::port::{Common, closed, deadline};
+use crate::port::{Common, closed, deadline, forked};
+use crate::process;
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 ///
@@ -188,6 +189,7 @@ impl RobustSemaphore {
             owner_died: permit.0.owner_died(),
             lent: Mutex::new(Some(permit)),
             _of: of.keep(),
+            born: process::generation(),
         }))
     }
 
@@ -224,15 +226,13 @@ impl RobustSemaphore {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let mut permits = self.taken();
         let me = std::thread::current().id();
         let mine = permits.iter().rposition(|(thread, _)| *thread == me);
         let permit = mine.map(|at| permits.remove(at).1);
         drop(permits);
-        if let Some(permit) = permit {
-            permit.get().release();
-        }
+        permit.map_or(Ok(()), |permit| permit.get().release())
     }
 }
 
@@ -251,6 +251,8 @@ pub(crate) struct Permit {
     /// Goes before the semaphore that it refers to.
     lent: Mutex<Option<Lent>>,
     _of: Arc<CoreSemaphore>,
+    /// The `generation` of the process whose it is.
+    born: u32,
 }
 
 #[pymethods]
@@ -268,8 +270,12 @@ impl Permit {
     }
 
     /// Gives it back. The second time it does nothing.
-    fn release(&self) {
+    fn release(&self) -> PyResult<()> {
+        if self.born != process::generation() {
+            return Err(forked());
+        }
         drop(self.lent.lock().unwrap_or_else(|e| e.into_inner()).take());
+        Ok(())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -277,8 +283,8 @@ impl Permit {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.release();
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release()
     }
 }
 

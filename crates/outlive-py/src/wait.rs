@@ -18,7 +18,7 @@ use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
 
-/// Ready every `period` seconds, or once after `delay` seconds.
+/// Ready every `period` seconds, or once after `delay` seconds. A forked child has one of its own.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Timer {
     inner: Port<CoreTimer>,

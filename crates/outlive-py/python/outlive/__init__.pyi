@@ -172,7 +172,10 @@ class Node(_Port):
     """A process's membership in a domain. Any thread may use it.
 
     After ``os.fork`` the child is not the node: every call on an inherited object raises
-    ``ForkedChild``. Open a node in each process; ``spawn`` and ``forkserver`` need that, too.
+    ``ForkedChild``, save those that only read what a sample, message, request or reply in hand has,
+    or what is fixed, such as a name. Arrays over loans and samples are memory shared with the
+    parent: do not touch them in the child. Open a node in each process; ``spawn`` and
+    ``forkserver`` need that, too.
 
     Its domain is the one given, or ``$OUTLIVE_DOMAIN``, or ``default``; domains do not see each
     other.
@@ -1162,7 +1165,7 @@ class Domain:
         """
 
 class Timer(_Port):
-    """Ready every `period` seconds, or once after `delay` seconds."""
+    """Ready every `period` seconds, or once after `delay` seconds. A forked child has one of its own."""
 
     def __init__(self, period: float | None = None, *, delay: float | None = None) -> None: ...
     def fired(self) -> int:
