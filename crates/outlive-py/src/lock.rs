@@ -175,9 +175,9 @@ impl Data {
         Ok(Some(view))
     }
 
-    /// `NotOwned` unless the lock is held through this object, so that its data may be written.
+    /// `NotOwned` unless this thread holds the lock, so that it may write the data.
     fn must_be_held(&self) -> PyResult<()> {
-        if self.views.holder().is_some() {
+        if self.views.holder() == Some(me()) {
             return Ok(());
         }
         let remedy = "take it first: `with` gives the data of a lock that is held";
