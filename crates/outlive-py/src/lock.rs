@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail, raise};
+use crate::error::{OrRaise, fail};
 use crate::loan::end_writing;
 use crate::node::Node;
-use crate::port::{Common, Opened, SLICE, closed, deadline, wait};
+use crate::port::{Common, Opened, SLICE, deadline, wait};
 use crate::process::note_fork;
 
 /// What a lock protects, if it was given a type, and what of it is not in shared memory.
@@ -131,6 +131,7 @@ impl Data {
     /// type.
     fn open<L: Send + Sync + 'static>(
         node: &Bound<'_, Node>,
+        what: String,
         (of, shape, type_name): Type<'_>,
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
@@ -148,7 +149,7 @@ impl Data {
             }
             None => bare(core).or_raise()?,
         };
-        let lock = Common::new(lock);
+        let lock = Common::new(lock, what);
         node.get().adopt(py, lock.weak())?;
         let repair = Mutex::new(repair);
         let owner_died = AtomicBool::new(false);
@@ -176,12 +177,12 @@ impl Data {
     }
 
     /// `NotOwned` unless this thread holds the lock, so that it may write the data.
-    fn must_be_held(&self) -> PyResult<()> {
+    fn must_be_held(&self, what: &str) -> PyResult<()> {
         if self.views.holder() == Some(me()) {
             return Ok(());
         }
         let remedy = "take it first: `with` gives the data of a lock that is held";
-        Err(fail(ErrorKind::NotOwned, "using", "the data of a lock", remedy))
+        Err(fail(ErrorKind::NotOwned, "using the data of", what, remedy))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -245,13 +246,13 @@ pub(crate) fn take<L: Send + Sync + 'static, T: Send, G>(
     mut until: impl FnMut(Deadline) -> LockResult<T, G> + Send,
     give_back: impl FnOnce(T),
 ) -> PyResult<Option<T>> {
-    if let Some(taken) = tried(now()).or_raise()? {
+    if let Some(taken) = of.named(tried(now())).or_raise()? {
         return Ok(Some(taken));
     }
     match deadline(timeout) {
         Deadline::AT_ONCE => Ok(None),
         end => {
-            let taken = wait(py, end, || of.is_closed(), |slice| tried(until(slice)))?;
+            let taken = wait(py, end, of, |slice| tried(until(slice)))?;
             match (py.check_signals(), taken) {
                 (Err(e), Some(taken)) => {
                     give_back(taken);
@@ -310,8 +311,9 @@ impl RobustMutex {
         self.inner.get()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.inner.is_closed()
+    /// For what is open, closed, and called how.
+    pub(crate) fn common(&self) -> &Common<RawMutex> {
+        &self.inner
     }
 
     /// After `lock` was taken: repairs what a dead owner left, if `repair` was given. On failure,
@@ -348,10 +350,11 @@ impl RobustMutex {
     ) -> PyResult<()> {
         let (this, py) = (slf.get(), slf.py());
         let failed = loop {
-            if this.is_closed() {
-                break closed();
+            if this.inner.is_closed() {
+                break this.inner.closed();
             }
-            match py.detach(|| tried(lock.lock_until(Deadline::after(SLICE)))).or_raise() {
+            let taken = py.detach(|| tried(lock.lock_until(Deadline::after(SLICE))));
+            match this.inner.named(taken).or_raise() {
                 Ok(Some(how)) => {
                     this.data.views.end_wait();
                     return Self::taken(slf, lock, how);
@@ -403,6 +406,7 @@ impl RobustMutex {
         let of = (r#type, shape, type_name);
         let (inner, data) = Data::open(
             node,
+            format!("RobustMutex {name}"),
             of,
             initial,
             repair,
@@ -433,7 +437,7 @@ impl RobustMutex {
     /// Releases the lock. ``NotOwned`` when this thread does not hold it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         let lock = self.inner.get_held()?;
-        self.let_go(py, &lock, RawMutex::unlock).or_raise()
+        self.inner.named(self.let_go(py, &lock, RawMutex::unlock)).or_raise()
     }
 
     /// Unmaps the lock's memory, once the threads that hold it have released it or ended. Those
@@ -460,7 +464,7 @@ impl RobustMutex {
     /// For the thread that holds it: declares the data consistent again.
     /// Data that is consistent already stays so.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.get_held()?.mark_consistent().or_raise()?;
+        self.inner.named(self.inner.get_held()?.mark_consistent()).or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -473,7 +477,7 @@ impl RobustMutex {
         if data.codec.is_none() {
             return Ok(None);
         }
-        data.must_be_held()?;
+        data.must_be_held(&slf.get().inner.what())?;
         data.view(slf.py(), lock.keep(), lock.data(), true)
     }
 
@@ -499,7 +503,7 @@ impl RobustMutex {
         let closes = exception.get_item(0)?.is(py.get_type::<PyGeneratorExit>());
         match self.let_go(py, &lock, RawMutex::unlock_in_disorder) {
             Err(e) if e.kind() == ErrorKind::NotOwned && !closes => Ok(()),
-            done => done.or_raise(),
+            done => self.inner.named(done).or_raise(),
         }
     }
 }
@@ -528,7 +532,7 @@ impl RobustRwLock {
         unlock: impl FnOnce(&RawRwLock) -> outlive::Result<()>,
     ) -> PyResult<()> {
         let lock = self.inner.get_held()?;
-        unlock(&lock).or_raise()?;
+        self.inner.named(unlock(&lock)).or_raise()?;
         self.inner.forget_holder(py);
         Ok(())
     }
@@ -559,10 +563,11 @@ impl RobustRwLock {
         repair: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let of = (r#type, shape, type_name);
+        let what = format!("RobustRwLock {name}");
         let bare = |node: &_| RawRwLock::open(node, name);
         let typed =
             |node: &_, of: &_, first: Option<&_>| RawRwLock::open_with(node, name, of, first);
-        let (inner, data) = Data::open(node, of, initial, repair, bare, typed)?;
+        let (inner, data) = Data::open(node, what, of, initial, repair, bare, typed)?;
         Ok(Self { inner, data })
     }
 
@@ -645,7 +650,7 @@ impl RobustRwLock {
     /// For the writer: declares the data consistent again.
     /// Data that is consistent already stays so.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.get_held()?.mark_consistent().or_raise()?;
+        self.inner.named(self.inner.get_held()?.mark_consistent()).or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -669,7 +674,7 @@ impl Guard {
         };
         if !taken {
             let late: LockError<()> = LockError::Timeout;
-            return Err(raise(&late.into()));
+            return lock.get().inner.named(Err(late.into())).or_raise();
         }
         match RobustRwLock::view(lock, self.writes) {
             Ok(data) => Ok(data.unwrap_or_else(|| lock.clone().into_any())),

@@ -101,12 +101,17 @@ impl Close for Shared {
 }
 
 impl Node {
+    #[cold]
+    fn closed(&self) -> PyErr {
+        closed(&format!("Node {}", self.name))
+    }
+
     /// The node of the core.
     pub(crate) fn open(&self) -> PyResult<InCall> {
         must_not_end()?;
         let call = Arc::clone(&self.shared.calls);
         let open = lock(&self.shared.inner).clone();
-        open.map(|node| InCall { node, _call: call }).ok_or_else(closed)
+        open.map(|node| InCall { node, _call: call }).ok_or_else(|| self.closed())
     }
 
     /// From here on it closes `one` with itself; at once, if it was closed as `one` was opened.
@@ -119,7 +124,7 @@ impl Node {
         if let Some(one) = one.upgrade() {
             one.close(py);
         }
-        Err(closed())
+        Err(self.closed())
     }
 }
 
@@ -167,7 +172,7 @@ impl Node {
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
     fn watch(&self, py: Python<'_>, id: u64) -> PyResult<Watch> {
         let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
-        let inner = Port::new(watch);
+        let inner = Port::new(watch, format!("Watch of node {id}"));
         self.adopt(py, inner.weak())?;
         Ok(Watch { inner })
     }

@@ -54,6 +54,8 @@ pub(crate) struct Port<T: Inner>(Arc<Slot<T>>);
 #[derive(Debug)]
 struct Slot<T: Inner> {
     inner: Mutex<Option<T>>,
+    /// Its class and name, for errors.
+    what: Box<str>,
     /// Set for good by `close`; whoever has the port then takes it away.
     closing: AtomicBool,
     /// What kept it may be gone: whoever has the port looks once more.
@@ -74,14 +76,14 @@ pub(crate) struct Held<'a, T: Inner> {
 }
 
 #[cold]
-pub(crate) fn closed() -> PyErr {
-    fail(ErrorKind::InvalidArgument, "using", "this object", "it is closed")
+pub(crate) fn closed(what: &str) -> PyErr {
+    fail(ErrorKind::InvalidArgument, "using", what, "it is closed")
 }
 
 #[cold]
-pub(crate) fn forked() -> PyErr {
+pub(crate) fn forked(what: &str) -> PyErr {
     let remedy = "it is the parent's: open a node in this process";
-    fail(ErrorKind::ForkedChild, "using", "this object", remedy)
+    fail(ErrorKind::ForkedChild, "using", what, remedy)
 }
 
 impl<T: Inner> Slot<T> {
@@ -106,10 +108,10 @@ impl<T: Inner> Slot<T> {
     fn busy(&self) -> PyErr {
         if self.is_forked() {
             // A thread that is not here had it as its process was forked.
-            return forked();
+            return forked(&self.what);
         }
         let remedy = "another thread is in a call on it: give each its own";
-        fail(ErrorKind::WouldBlock, "using", "this object", remedy)
+        fail(ErrorKind::WouldBlock, "using", &self.what, remedy)
     }
 
     fn wake_tasks(&self, py: Python<'_>) {
@@ -166,11 +168,11 @@ impl<T: Inner> Close for Slot<T> {
 }
 
 impl<T: Inner> Port<T> {
-    pub(crate) fn new(inner: T) -> Self {
-        let inner = Mutex::new(Some(inner));
+    pub(crate) fn new(inner: T, what: String) -> Self {
+        let (inner, what) = (Mutex::new(Some(inner)), what.into());
         let (closing, again, drops) = Default::default();
         let (owner, born, tasks) = (std::process::id(), process::generation(), Mutex::default());
-        Self(Arc::new(Slot { inner, closing, again, drops, owner, born, tasks }))
+        Self(Arc::new(Slot { inner, what, closing, again, drops, owner, born, tasks }))
     }
 
     /// The same port.
@@ -192,15 +194,15 @@ impl<T: Inner> Port<T> {
     pub(crate) fn hold(&self) -> PyResult<Held<'_, T>> {
         let slot = &*self.0;
         if slot.is_closing() {
-            return Err(closed());
+            return Err(closed(&slot.what));
         }
         if slot.born != process::generation() && !T::IS_COPIED {
-            return Err(forked());
+            return Err(forked(&slot.what));
         }
         let Some(guard) = slot.try_lock() else { return Err(slot.busy()) };
         let held = Held { guard: ManuallyDrop::new(guard), slot };
         if held.guard.is_none() {
-            return Err(closed());
+            return Err(closed(&slot.what));
         }
         Ok(held)
     }
@@ -212,6 +214,11 @@ impl<T: Inner> Port<T> {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.0.is_closing()
+    }
+
+    /// Its class and name.
+    pub(crate) fn what(&self) -> &str {
+        &self.0.what
     }
 
     /// Whether this is a forked child of the process whose it is.
@@ -267,9 +274,9 @@ impl<T: Inner> Port<T> {
 }
 
 impl<T: Inner> Held<'_, T> {
-    /// Whether another thread has closed the port meanwhile.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.slot.is_closing()
+    /// Its error, once another thread has closed the port.
+    pub(crate) fn must_be_open(&self) -> PyResult<()> {
+        if self.slot.is_closing() { Err(closed(&self.slot.what)) } else { Ok(()) }
     }
 
     /// Calls `look` without the interpreter's lock until it finds something or the deadline passes,
@@ -292,7 +299,7 @@ impl<T: Inner> Held<'_, T> {
             }
             py.check_signals()?;
             if slot.is_closing() {
-                return Err(closed());
+                return Err(closed(&slot.what));
             }
         }
     }
@@ -315,7 +322,7 @@ impl<T: Inner> Held<'_, T> {
                 done => return done.or_raise(),
             }
             if slot.is_closing() {
-                return Err(closed());
+                return Err(closed(&slot.what));
             }
         }
     }
@@ -405,6 +412,8 @@ struct Shared<T> {
     holders: Vec<ThreadId>,
     /// The `generation` of the process whose it is.
     born: u32,
+    /// Its class and name, for errors.
+    what: Arc<str>,
 }
 
 /// A thread that has held something. As it ends, its entries go: dead threads hold nothing.
@@ -433,12 +442,12 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + Sync + 'static> Common<T> {
-    pub(crate) fn new(inner: T) -> Self {
+    pub(crate) fn new(inner: T, what: String) -> Self {
         let opened = Opened { inner: Arc::new(inner), until: Arc::default() };
         let inner = Some(Arc::new(opened));
         let (in_calls, closed, holders) = Default::default();
-        let born = process::generation();
-        Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders, born })))
+        let (born, what) = (process::generation(), what.into());
+        Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders, born, what })))
     }
 
     /// Never held while the interpreter's lock is let go of, as making an exception may do: the
@@ -448,15 +457,50 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     pub(crate) fn get(&self) -> PyResult<Arc<Opened<T>>> {
-        let (open, born) = {
+        let open = {
             let shared = self.shared();
-            (shared.inner.clone().filter(|_| !shared.closed), shared.born)
+            shared.inner.clone().filter(|_| !shared.closed)
         };
-        checked(open, born)
+        self.checked(open)
+    }
+
+    fn checked<O>(&self, open: Option<O>) -> PyResult<O> {
+        let open = open.ok_or_else(|| self.closed())?;
+        let born = self.shared().born;
+        if born == process::generation() { Ok(open) } else { Err(forked(&self.what())) }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.shared().closed
+    }
+
+    #[cold]
+    pub(crate) fn closed(&self) -> PyErr {
+        closed(&self.what())
+    }
+
+    /// Its class and name.
+    pub(crate) fn what(&self) -> Arc<str> {
+        Arc::clone(&self.shared().what)
+    }
+
+    /// What the core answers, which does not know the name of a lock, and says what to do in Rust.
+    pub(crate) fn named<V>(&self, answer: outlive::Result<V>) -> outlive::Result<V> {
+        answer.map_err(|e| {
+            let text = e.to_string();
+            let Some((doing, _)) = text.split_once(" a lock: ") else { return e };
+            let what = self.what();
+            let name = what.split_once(' ').map_or("", |(_, name)| name);
+            let remedy = match e.kind() {
+                ErrorKind::Deadlock => "release what this thread holds of it first".into(),
+                ErrorKind::Unrecoverable if e.remedy().contains("::") => format!(
+                    "call node.remove_lock('{name}') or run 'outlive lock remove {name}', then \
+                     open it again"
+                ),
+                _ => e.remedy().into_owned(),
+            };
+            outlive::Error::new(e.kind(), doing, &*what, remedy)
+        })
     }
 
     /// Notes that this thread holds it, which fails once it is closed. `alone`: whoever held it
@@ -465,7 +509,7 @@ impl<T: Send + Sync + 'static> Common<T> {
         let mut shared = self.shared();
         if shared.closed {
             drop(shared);
-            return Err(closed());
+            return Err(self.closed());
         }
         if alone {
             shared.holders.clear();
@@ -480,8 +524,7 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     pub(crate) fn get_held(&self) -> PyResult<Arc<Opened<T>>> {
-        let born = self.shared().born;
-        checked(self.held(), born)
+        self.checked(self.held())
     }
 
     /// Notes that this thread has let go of it.
@@ -508,11 +551,6 @@ impl<T: Send + Sync + 'static> Common<T> {
         let inner: Arc<dyn Close> = Arc::clone(&self.0) as Arc<dyn Close>;
         Arc::downgrade(&inner)
     }
-}
-
-fn checked<T>(open: Option<T>, born: u32) -> PyResult<T> {
-    let open = open.ok_or_else(closed)?;
-    if born == process::generation() { Ok(open) } else { Err(forked()) }
 }
 
 impl<T: Send + Sync> Close for Mutex<Shared<T>> {
@@ -550,21 +588,21 @@ pub(crate) fn deadline(timeout: Option<f64>) -> Deadline {
 }
 
 /// As `Held::wait`, for what is not held.
-pub(crate) fn wait<T: Send>(
+pub(crate) fn wait<L: Send + Sync + 'static, T: Send>(
     py: Python<'_>,
     deadline: Deadline,
-    is_closed: impl Fn() -> bool,
+    of: &Common<L>,
     mut look: impl FnMut(Deadline) -> outlive::Result<Option<T>> + Send,
 ) -> PyResult<Option<T>> {
     loop {
         let slice = deadline.min(Deadline::after(SLICE));
-        let found = py.detach(|| look(slice)).or_raise()?;
+        let found = of.named(py.detach(|| look(slice))).or_raise()?;
         if found.is_some() || deadline.has_passed() {
             return Ok(found);
         }
         py.check_signals()?;
-        if is_closed() {
-            return Err(closed());
+        if of.is_closed() {
+            return Err(of.closed());
         }
     }
 }

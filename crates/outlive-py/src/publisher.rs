@@ -246,7 +246,8 @@ impl Publisher {
         let id = (id.node.get(), id.port);
         let given_back = Arc::<GivenBack>::default();
         let (loans, users) = (0, 0);
-        let port = Port::new(Sender { publisher, loans, users, given_back: given_back.clone() });
+        let sender = Sender { publisher, loans, users, given_back: given_back.clone() };
+        let port = Port::new(sender, format!("Publisher {topic}"));
         node.get().adopt(py, port.weak())?;
         let timeout = reliable_timeout.map_or(RELIABLE_TIMEOUT, port::seconds);
         let shared = Arc::new(Shared { port, given_back, timeout });

@@ -18,7 +18,7 @@ use crate::array;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
 use crate::node::{InCall, Node};
-use crate::port::{Held, Inner, Port, deadline, forked, seconds};
+use crate::port::{Held, Inner, Port, closed, deadline, forked, seconds};
 use crate::process;
 
 fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<[u8]>> {
@@ -61,7 +61,8 @@ impl Producer {
         if stamped {
             builder = builder.stamped();
         }
-        let inner = Port::new(py.detach(|| builder.producer()).or_raise()?);
+        let producer = py.detach(|| builder.producer()).or_raise()?;
+        let inner = Port::new(producer, format!("Producer {queue}"));
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codec: Py::new(py, codec)? })
     }
@@ -189,14 +190,14 @@ impl Consumer {
     /// The lane for this thread, if no message is lent from it.
     pub(crate) fn hold(&self) -> PyResult<Held<'_, Lane>> {
         let held = self.lane.hold()?;
-        let (closed, lent) = (held.closed, held.lent.is_some());
-        if !(closed || lent) {
+        let (is_closed, lent) = (held.closed, held.lent.is_some());
+        if !(is_closed || lent) {
             return Ok(held);
         }
         // An exception takes the interpreter: not while we hold what a dropped message waits for.
         drop(held);
-        Err(match closed {
-            true => fail(ErrorKind::InvalidArgument, "using", "this object", "it is closed"),
+        Err(match is_closed {
+            true => closed(self.lane.what()),
             false => {
                 let remedy = "let go of the message in hand and of all arrays over it";
                 fail(ErrorKind::TooManyBorrows, "receiving from", "a queue", remedy)
@@ -248,8 +249,8 @@ impl Consumer {
             builder = builder.ordered(seconds(holdback));
         }
         let consumer = Box::new(py.detach(|| builder.consumer()).or_raise()?);
-        let lane =
-            Port::new(Lane { lent: None, consumer, closed: false, born: process::generation() });
+        let lane = Lane { lent: None, consumer, closed: false, born: process::generation() };
+        let lane = Port::new(lane, format!("Consumer {queue}"));
         node.get().adopt(py, lane.weak())?;
         Ok(Self { lane, codec: Py::new(py, codec)? })
     }
@@ -442,7 +443,7 @@ impl Received {
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         if kept.as_ref().is_some_and(|kept| kept.get().lane.is_forked()) {
             drop(kept);
-            return Err(forked());
+            return Err(forked("a received message"));
         }
         let taken = kept.take();
         drop(kept);

@@ -121,7 +121,8 @@ impl Client {
         let codecs = Codecs::new(py, request, response)?;
         let core = node.get().open()?;
         let builder = builder(&core, service, &codecs, bound_bytes)?.resume(resume);
-        let inner = Port::new(py.detach(|| builder.client()).or_raise()?);
+        let client = py.detach(|| builder.client()).or_raise()?;
+        let inner = Port::new(client, format!("Client {service}"));
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, tickets: Mutex::default(), codecs })
     }
@@ -392,7 +393,8 @@ impl Server {
         let codecs = Codecs::new(py, request, response)?;
         let core = node.get().open()?;
         let builder = builder(&core, service, &codecs, bound_bytes)?;
-        let inner = Port::new(py.detach(|| builder.server()).or_raise()?);
+        let server = py.detach(|| builder.server()).or_raise()?;
+        let inner = Port::new(server, format!("Server {service}"));
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codecs })
     }

@@ -60,7 +60,8 @@ impl Subscriber {
         if let Some(borrows) = borrows {
             builder = builder.borrows(borrows);
         }
-        let inner = Port::new(py.detach(|| builder.subscriber()).or_raise()?);
+        let subscriber = py.detach(|| builder.subscriber()).or_raise()?;
+        let inner = Port::new(subscriber, format!("Subscriber {topic}"));
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codec: Py::new(py, codec)? })
     }

@@ -15,7 +15,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::error::{OrRaise, count, fail};
 use crate::lock::{RobustMutex, take};
 use crate::node::Node;
-use crate::port::{Common, closed, deadline, forked};
+use crate::port::{Common, deadline, forked};
 use crate::process;
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
@@ -47,16 +47,20 @@ impl RobustCondition {
         let go_on = || {
             Python::attach(|py| {
                 ended = py.check_signals().err();
-                closing = self.inner.is_closed() || of.is_closed();
+                closing = self.inner.is_closed() || of.common().is_closed();
                 ended.is_none() && !closing
             })
         };
         let waited = of.let_go_to_wait(|| py.detach(|| condvar.wait_raw_while(lock, until, go_on)));
-        let notified = waited.or_raise()?;
+        let notified = of.common().named(waited).or_raise()?;
         let taken = RobustMutex::take_again(mutex, lock, &mut ended);
         // What a signal's handler raised comes first: it asked for the end.
         ended.map_or(taken, Err)?;
-        if closing { Err(closed()) } else { Ok(notified) }
+        match closing {
+            true if self.inner.is_closed() => Err(self.inner.closed()),
+            true => Err(of.common().closed()),
+            false => Ok(notified),
+        }
     }
 }
 
@@ -66,7 +70,8 @@ impl RobustCondition {
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
         let node = node.bind(py).get();
-        let inner = Common::new(node.open()?.condvar(name).or_raise()?);
+        let inner =
+            Common::new(node.open()?.condvar(name).or_raise()?, format!("RobustCondition {name}"));
         node.adopt(py, inner.weak())?;
         Ok(Self { inner })
     }
@@ -164,7 +169,8 @@ impl RobustSemaphore {
         #[pyo3(from_py_with = count)] permits: usize,
     ) -> PyResult<Self> {
         let node = node.bind(py).get();
-        let inner = Common::new(node.open()?.semaphore(name, permits).or_raise()?);
+        let semaphore = node.open()?.semaphore(name, permits).or_raise()?;
+        let inner = Common::new(semaphore, format!("RobustSemaphore {name}"));
         node.adopt(py, inner.weak())?;
         Ok(Self { inner, taken: Mutex::default() })
     }
@@ -272,7 +278,7 @@ impl Permit {
     /// Gives it back. The second time it does nothing.
     fn release(&self) -> PyResult<()> {
         if self.born != process::generation() {
-            return Err(forked());
+            return Err(forked("a permit"));
         }
         drop(self.lent.lock().unwrap_or_else(|e| e.into_inner()).take());
         Ok(())
@@ -316,7 +322,8 @@ impl LocklessSet {
         #[pyo3(from_py_with = count)] capacity: usize,
     ) -> PyResult<Self> {
         let node = node.bind(py).get();
-        let inner = Common::new(node.open()?.lockless_set(name, capacity).or_raise()?);
+        let set = node.open()?.lockless_set(name, capacity).or_raise()?;
+        let inner = Common::new(set, format!("LocklessSet {name}"));
         node.adopt(py, inner.weak())?;
         Ok(Self { inner })
     }
@@ -338,7 +345,12 @@ impl LocklessSet {
     /// Adds `id`; False if it was a member already. Two that insert the same at the same time may
     /// both get True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
     fn insert(&self, id: u64) -> PyResult<bool> {
-        self.inner.get()?.insert(id).or_raise()
+        let done = self.inner.get()?.insert(id);
+        done.map_err(|e| {
+            let doing = format!("inserting {} into", e.object());
+            outlive::Error::new(e.kind(), doing, &*self.inner.what(), e.remedy())
+        })
+        .or_raise()
     }
 
     /// Removes `id`; False if it was not a member.

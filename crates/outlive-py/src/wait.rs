@@ -13,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::error::raise;
 use crate::node::Watch;
-use crate::port::{Held, Port, SLICE, closed, deadline, seconds};
+use crate::port::{Held, Port, SLICE, deadline, seconds};
 use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
@@ -34,7 +34,7 @@ impl Timer {
             (None, Some(delay)) => CoreTimer::after(seconds(delay)),
             _ => return Err(PyTypeError::new_err("give either a period or a delay, in seconds")),
         };
-        Ok(Self { inner: Port::new(timer) })
+        Ok(Self { inner: Port::new(timer, "Timer".into()) })
     }
 
     /// How often it became due since the last call; it stays ready until this is called.
@@ -75,16 +75,16 @@ enum Member<'a> {
 }
 
 impl Member<'_> {
-    /// Whether another thread has closed it meanwhile.
-    fn is_closing(&self) -> bool {
+    /// Its error, once another thread has closed it.
+    fn must_be_open(&self) -> PyResult<()> {
         match self {
-            Self::Subscriber(held) => held.is_closing(),
-            Self::Consumer(held) => held.is_closing(),
-            Self::Server(held) => held.is_closing(),
-            Self::Client(held) => held.is_closing(),
-            Self::Watch(held) => held.is_closing(),
-            Self::Timer(held) => held.is_closing(),
-            Self::Descriptor(_) => false,
+            Self::Subscriber(held) => held.must_be_open(),
+            Self::Consumer(held) => held.must_be_open(),
+            Self::Server(held) => held.must_be_open(),
+            Self::Client(held) => held.must_be_open(),
+            Self::Watch(held) => held.must_be_open(),
+            Self::Timer(held) => held.must_be_open(),
+            Self::Descriptor(_) => Ok(()),
         }
     }
 
@@ -118,7 +118,7 @@ impl<T> Away<T> {
 impl WaitSet {
     #[new]
     fn new() -> Self {
-        Self { inner: Port::new(CoreSet::new()) }
+        Self { inner: Port::new(CoreSet::new(), "WaitSet".into()) }
     }
 
     /// Closes its descriptors. A thread that waits in it gets ``InvalidArgument``.
@@ -170,9 +170,8 @@ impl WaitSet {
                 return PyList::new(py, ready.into_iter().map(|i| objects[i].clone()));
             }
             py.check_signals()?;
-            if own.is_closing() || held.iter().any(Member::is_closing) {
-                return Err(closed());
-            }
+            own.must_be_open()?;
+            held.iter().try_for_each(Member::must_be_open)?;
         }
     }
 }
