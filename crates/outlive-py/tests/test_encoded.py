@@ -168,6 +168,14 @@ def test_a_table_of_arrow_is_read_in_place(node):
         publisher.publish(other)
 
 
+def test_what_is_no_table_is_refused(node):
+    pa = pytest.importorskip("pyarrow")
+    publisher = outlive.Publisher(node, "/table", pa.schema([("x", pa.float64())]))
+    for wrong in ([1.0], {"x": [1.0]}, None, pa.array([1.0])):
+        with pytest.raises(outlive.InvalidArgument, match="send a Table"):
+            publisher.publish(wrong)
+
+
 def test_a_table_whose_offsets_are_wrong_is_corrupt_and_the_next_arrives(node):
     pa = pytest.importorskip("pyarrow")
     schema = pa.schema([("name", pa.string())])

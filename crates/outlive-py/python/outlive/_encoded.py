@@ -128,6 +128,10 @@ def _arrow(schema, name):
     import pyarrow as pa
 
     def encode(value):
+        if not isinstance(value, (pa.Table, pa.RecordBatch)):
+            remedy = "send a Table or a RecordBatch"
+            what = f"sending {name or 'arrow'}: invalid argument; it is a {type(value).__name__}"
+            raise InvalidArgument(f"{what}; {remedy}", object=name or "arrow", remedy=remedy)
         if value.schema != schema:
             raise TypeMismatch(f"its schema is {value.schema}, the topic has {schema}")
         sink = pa.BufferOutputStream()
