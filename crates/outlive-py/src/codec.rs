@@ -277,12 +277,16 @@ impl Codec {
                 Form::Array { any_length: true, .. } | Form::Bytes { .. } | Form::Encoded { .. },
                 Some(count),
             ) => self.of.size().checked_mul(count),
-            _ => None,
-        };
-        size.ok_or_else(|| {
-            let why = "give the number of elements of a type of any length, and only of one; \
+            _ => {
+                let why = "give the number of elements of a type of any length, and only of one; \
                        objects are published, not filled";
-            fail(ErrorKind::InvalidArgument, "loaning", self.of.name(), why)
+                return Err(fail(ErrorKind::InvalidArgument, "loaning", self.of.name(), why));
+            }
+        };
+        // What no address space has, the core need not look at.
+        size.filter(|size| isize::try_from(*size).is_ok()).ok_or_else(|| {
+            let what = format!("{} elements of {}", count.unwrap_or(1), self.of.name());
+            fail(ErrorKind::InvalidArgument, "loaning", &what, "no memory holds so many: use fewer")
         })
     }
 

@@ -68,3 +68,12 @@ where
 {
     if it.is_none() { Ok(None) } else { count(it).map(Some) }
 }
+
+/// Seconds from Python, where they are given.
+pub(crate) fn some_seconds(it: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let seconds: Option<f64> = it.extract()?;
+    match seconds.is_some_and(f64::is_nan) {
+        true => Err(fail(ErrorKind::InvalidArgument, "taking", "the time nan", "give seconds")),
+        false => Ok(seconds),
+    }
+}

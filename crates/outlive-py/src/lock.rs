@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail};
+use crate::error::{OrRaise, fail, some_seconds};
 use crate::loan::end_writing;
 use crate::node::Node;
 use crate::port::{Common, Opened, SLICE, deadline, wait};
@@ -426,7 +426,10 @@ impl RobustMutex {
     ///
     /// ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
     #[pyo3(signature = (timeout=None))]
-    fn acquire(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
+    fn acquire(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         let (of, lock) = (&slf.get().inner, &*slf.get().raw()?);
         let (now, until) = (|| lock.try_lock(), |end| lock.lock_until(end));
         let got = take(slf.py(), of, timeout, now, until, |how| give_back(lock, how))?;
@@ -574,19 +577,23 @@ impl RobustRwLock {
     /// For ``with``: takes it for reading and returns the data, read-only. ``Timeout`` after
     /// `timeout` seconds.
     #[pyo3(signature = (timeout=None))]
-    fn read(slf: Py<Self>, timeout: Option<f64>) -> Guard {
+    fn read(slf: Py<Self>, #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>) -> Guard {
         Guard { lock: slf, writes: false, timeout }
     }
 
     /// For ``with``: takes it for writing and returns the data.
     #[pyo3(signature = (timeout=None))]
-    fn write(slf: Py<Self>, timeout: Option<f64>) -> Guard {
+    fn write(slf: Py<Self>, #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>) -> Guard {
         Guard { lock: slf, writes: true, timeout }
     }
 
     /// Takes it for reading; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
-    fn acquire_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    fn acquire_read(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         let (of, lock) = (&self.inner, &*self.inner.get()?);
         let (now, until) = (|| lock.try_read(), |end| lock.read_until(end));
         let got = take(py, of, timeout, now, until, |()| drop(lock.unlock_read()))?;
@@ -605,7 +612,10 @@ impl RobustRwLock {
 
     /// Takes it for writing; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
-    fn acquire_write(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
+    fn acquire_write(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         let (this, py) = (slf.get(), slf.py());
         let (of, lock) = (&this.inner, &*this.inner.get()?);
         let (now, until) = (|| lock.try_write(), |end| lock.write_until(end));

@@ -8,7 +8,7 @@ use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, count, some_seconds};
 use crate::port::{Close, Port, closed};
 use crate::process::{Process, lock, must_not_end, note, note_opened};
 
@@ -170,7 +170,7 @@ impl Node {
     }
 
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
-    fn watch(&self, py: Python<'_>, id: u64) -> PyResult<Watch> {
+    fn watch(&self, py: Python<'_>, #[pyo3(from_py_with = count)] id: u64) -> PyResult<Watch> {
         let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
         let inner = Port::new(watch, format!("Watch of node {id}"));
         self.adopt(py, inner.weak())?;
@@ -239,7 +239,11 @@ impl Watch {
 
     /// Waits until the node dies or leaves; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    fn wait(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         self.inner.hold()?.wait_until_true(py, timeout, |watch, time| Ok(watch.wait(time)))
     }
 }

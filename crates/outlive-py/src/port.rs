@@ -573,6 +573,17 @@ impl<T: Send + Sync> Close for Mutex<Shared<T>> {
     }
 }
 
+/// Seconds from Python as a time span, where a negative one has no meaning.
+pub(crate) fn span(it: f64, what: &str) -> PyResult<Duration> {
+    match it >= 0.0 {
+        true => Ok(seconds(it)),
+        false => {
+            let why = "it is negative: use 0 or more seconds";
+            Err(fail(ErrorKind::InvalidArgument, "taking", &format!("the {what} {it}"), why))
+        }
+    }
+}
+
 /// Seconds from Python as a time span; a negative one is none.
 pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
@@ -582,7 +593,7 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 pub(crate) fn deadline(timeout: Option<f64>) -> Deadline {
     match timeout {
         None => Deadline::NEVER,
-        Some(s) if s <= 0.0 || s.is_nan() => Deadline::AT_ONCE,
+        Some(s) if s <= 0.0 => Deadline::AT_ONCE,
         Some(s) => Deadline::after(seconds(s)),
     }
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, some_count};
+use crate::error::{OrRaise, some_count, some_seconds};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
 use crate::node::{InCall, Node};
@@ -227,7 +227,7 @@ impl Publisher {
         type_name: Option<&str>,
         #[pyo3(from_py_with = some_count)] depth: Option<u64>,
         #[pyo3(from_py_with = some_count)] memory_bytes_max: Option<u64>,
-        reliable_timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] reliable_timeout: Option<f64>,
         volatile: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
@@ -322,7 +322,11 @@ impl Publisher {
     /// to the array, unless an exception leaves the block. `count` is the number of elements of a
     /// type of any length.
     #[pyo3(signature = (count=None))]
-    fn loan(&self, py: Python<'_>, count: Option<usize>) -> PyResult<Loan> {
+    fn loan(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_count)] count: Option<usize>,
+    ) -> PyResult<Loan> {
         let size = self.codec.get().room(py, count)?;
         let (loan, data) = self.shared.hold()?.lend(size).or_raise()?;
         let lent = LentBy { loan: Some(loan), data, size, shared: Arc::clone(&self.shared) };

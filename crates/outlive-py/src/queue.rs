@@ -16,9 +16,9 @@ use pyo3::types::PyTuple;
 
 use crate::array;
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail, some_count};
+use crate::error::{OrRaise, fail, some_count, some_seconds};
 use crate::node::{InCall, Node};
-use crate::port::{Held, Inner, Port, closed, deadline, forked, seconds};
+use crate::port::{Held, Inner, Port, closed, deadline, forked, span};
 use crate::process;
 
 fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<[u8]>> {
@@ -72,7 +72,12 @@ impl Producer {
     ///
     /// ``OwnerDied``: no live consumer, or it died while this call waited; nothing was sent.
     #[pyo3(signature = (value, timeout=None))]
-    fn send(&self, py: Python<'_>, value: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
+    fn send(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<()> {
         let mut port = self.inner.hold()?;
         let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;
@@ -93,7 +98,7 @@ impl Producer {
         &self,
         py: Python<'_>,
         values: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<()> {
         let mut port = self.inner.hold()?;
         let encoded = self.codec.get().encode_batch(values)?;
@@ -118,7 +123,11 @@ impl Producer {
 
     /// Waits until a live consumer reads the queue; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
-    fn wait_for_consumer(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    fn wait_for_consumer(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_consumer(time))
     }
 
@@ -187,6 +196,10 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
+    pub(crate) fn what(&self) -> &str {
+        self.lane.what()
+    }
+
     /// The lane for this thread, if no message is lent from it.
     pub(crate) fn hold(&self) -> PyResult<Held<'_, Lane>> {
         let held = self.lane.hold()?;
@@ -237,7 +250,7 @@ impl Consumer {
         shape: Option<Bound<'_, PyAny>>,
         type_name: Option<&str>,
         stamped: bool,
-        ordered: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] ordered: Option<f64>,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
         let core = node.get().open()?;
@@ -246,7 +259,7 @@ impl Consumer {
             builder = builder.stamped();
         }
         if let Some(holdback) = ordered {
-            builder = builder.ordered(seconds(holdback));
+            builder = builder.ordered(span(holdback, "ordered")?);
         }
         let consumer = Box::new(py.detach(|| builder.consumer()).or_raise()?);
         let lane = Lane { lent: None, consumer, closed: false, born: process::generation() };
@@ -261,7 +274,7 @@ impl Consumer {
     fn receive<'py>(
         &self,
         py: Python<'py>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(mut held) = self.ready(py, timeout)? else { return Ok(None) };
         let Some(message) = held.consumer().receive().or_raise()? else { return Ok(None) };
@@ -281,7 +294,11 @@ impl Consumer {
     /// One at a time: until it and all arrays over it are gone, other calls raise
     /// ``TooManyBorrows``, and its producer cannot use the room again.
     #[pyo3(signature = (timeout=None))]
-    fn borrow(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Received>> {
+    fn borrow(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<Option<Received>> {
         let Some(mut held) = self.ready(py, timeout)? else { return Ok(None) };
         let lane = &mut *held;
         // SAFETY: the message borrows from a box that goes after it, and that `hold` gives to

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail, some_count};
+use crate::error::{OrRaise, count, fail, some_count, some_seconds};
 use crate::node::{InCall, Node};
 use crate::port::{Held, Port, deadline};
 
@@ -135,7 +135,7 @@ impl Client {
         &self,
         py: Python<'py>,
         request: &Bound<'py, PyAny>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let number = self.send(py, request, timeout)?;
         let until = deadline(timeout);
@@ -160,7 +160,7 @@ impl Client {
         &self,
         py: Python<'_>,
         request: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<u64> {
         let mut port = self.inner.hold()?;
         let port: &mut CoreClient<[u8], [u8]> = &mut port;
@@ -177,8 +177,8 @@ impl Client {
     fn receive(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
-        ticket: Option<u64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+        #[pyo3(from_py_with = some_count)] ticket: Option<u64>,
     ) -> PyResult<Option<Reply>> {
         let until = deadline(timeout);
         if let Some(ticket) = ticket {
@@ -198,7 +198,7 @@ impl Client {
     fn call_async<'py>(
         slf: &Bound<'py, Self>,
         request: &Bound<'py, PyAny>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("outlive._aio")?.call_method1("call", (slf, request, timeout))
     }
@@ -208,13 +208,17 @@ impl Client {
     #[pyo3(signature = (*, ticket=None))]
     fn receive_async<'py>(
         slf: &Bound<'py, Self>,
-        ticket: Option<u64>,
+        #[pyo3(from_py_with = some_count)] ticket: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("outlive._aio")?.call_method1("next_reply", (slf, ticket))
     }
 
     /// For ``outlive._aio``: the next reply to a request if it is there.
-    fn _take(&self, py: Python<'_>, ticket: u64) -> PyResult<Option<Reply>> {
+    fn _take(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = count)] ticket: u64,
+    ) -> PyResult<Option<Reply>> {
         let ticket = self.ticket(ticket)?;
         let reply = self.receive_ticket_once(py, ticket)?;
         self.reply_or_none(py, reply)
@@ -233,7 +237,7 @@ impl Client {
 
     /// Gives a request up: no reply to it comes any more, and the server is notified. Of one that
     /// is answered or given up already nothing is left to do.
-    fn cancel(&self, ticket: u64) -> PyResult<()> {
+    fn cancel(&self, #[pyo3(from_py_with = count)] ticket: u64) -> PyResult<()> {
         let mut port = self.inner.hold()?;
         let Some(known) = self.known(ticket) else { return Ok(()) };
         self.tickets().retain(|ticket| *ticket != known);
@@ -242,7 +246,11 @@ impl Client {
 
     /// Waits until a live server is there; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
-    fn wait_for_server(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    fn wait_for_server(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_server(time))
     }
 
@@ -250,7 +258,7 @@ impl Client {
     #[pyo3(signature = (timeout=None))]
     fn wait_for_server_async<'py>(
         slf: &Bound<'py, Self>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("outlive._aio")?.call_method1("wait_for_server", (slf, timeout))
     }
@@ -404,7 +412,10 @@ impl Server {
     /// A client's requests wait while the lane of its replies cannot be opened: a full RAM disk, no
     /// descriptors, no rights. That raises nothing here; it is tried again after 2 to 250 ms.
     #[pyo3(signature = (timeout=None))]
-    fn receive(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Option<Request>> {
+    fn receive(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<Option<Request>> {
         let this = slf.get();
         let until = deadline(timeout);
         let mut port = this.inner.hold()?;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, count, some_count};
+use crate::error::{OrRaise, count, some_count, some_seconds};
 use crate::node::Node;
 use crate::port::{Port, deadline};
 use crate::publisher::builder;
@@ -71,7 +71,11 @@ impl Subscriber {
     ///
     /// ``TooManyBorrows``: release samples first; nothing is lost.
     #[pyo3(signature = (timeout=None))]
-    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
+    fn receive(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<Option<Sample>> {
         let mut port = self.inner.hold()?;
         if let Some(found) = port.receive().or_raise()? {
             return self.sample(py, found).map(Some);

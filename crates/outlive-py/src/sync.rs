@@ -12,7 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::error::{OrRaise, count, fail};
+use crate::error::{OrRaise, count, fail, some_seconds};
 use crate::lock::{RobustMutex, take};
 use crate::node::Node;
 use crate::port::{Common, deadline, forked};
@@ -98,7 +98,12 @@ impl RobustCondition {
     /// If this is closed meanwhile it raises ``InvalidArgument``, with the mutex; if the mutex is
     /// closed, without it. What a signal's handler raised comes before these.
     #[pyo3(signature = (mutex, timeout=None))]
-    fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
+    fn wait(
+        &self,
+        py: Python<'_>,
+        mutex: Py<RobustMutex>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         self.wait_by(py, &mutex, deadline(timeout))
     }
 
@@ -110,7 +115,7 @@ impl RobustCondition {
         py: Python<'_>,
         mutex: Py<RobustMutex>,
         predicate: Py<PyAny>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let until = deadline(timeout);
         loop {
@@ -180,7 +185,11 @@ impl RobustSemaphore {
     ///
     /// ``Deadlock``: this thread holds them all.
     #[pyo3(signature = (timeout=None))]
-    fn acquire(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Permit>> {
+    fn acquire(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
+    ) -> PyResult<Option<Permit>> {
         let of = self.inner.get()?;
         let semaphore = &*of;
         let lend = |permit: CorePermit<'_>| {
@@ -344,7 +353,7 @@ impl LocklessSet {
 
     /// Adds `id`; False if it was a member already. Two that insert the same at the same time may
     /// both get True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
-    fn insert(&self, id: u64) -> PyResult<bool> {
+    fn insert(&self, #[pyo3(from_py_with = count)] id: u64) -> PyResult<bool> {
         let done = self.inner.get()?.insert(id);
         done.map_err(|e| {
             let doing = format!("inserting {} into", e.object());
@@ -354,7 +363,7 @@ impl LocklessSet {
     }
 
     /// Removes `id`; False if it was not a member.
-    fn remove(&self, id: u64) -> PyResult<bool> {
+    fn remove(&self, #[pyo3(from_py_with = count)] id: u64) -> PyResult<bool> {
         Ok(self.inner.get()?.remove(id))
     }
 
@@ -371,7 +380,7 @@ impl LocklessSet {
         Ok(self.inner.get()?.capacity())
     }
 
-    fn __contains__(&self, id: u64) -> PyResult<bool> {
+    fn __contains__(&self, #[pyo3(from_py_with = count)] id: u64) -> PyResult<bool> {
         Ok(self.inner.get()?.contains(id))
     }
 

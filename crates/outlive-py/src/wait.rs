@@ -1,19 +1,20 @@
 //! Waiting for several things at once.
 
+use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 
-use outlive::Deadline;
 use outlive::{
-    Client as CoreClient, Descriptor, Server as CoreServer, Subscriber as CoreSubscriber,
-    Timer as CoreTimer, WaitSet as CoreSet, Waitable, Watch as CoreWatch,
+    Client as CoreClient, Deadline, Descriptor, ErrorKind, Server as CoreServer,
+    Subscriber as CoreSubscriber, Timer as CoreTimer, WaitSet as CoreSet, Waitable,
+    Watch as CoreWatch,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::error::raise;
+use crate::error::{fail, raise, some_seconds};
 use crate::node::Watch;
-use crate::port::{Held, Port, SLICE, deadline, seconds};
+use crate::port::{Held, Port, SLICE, deadline, seconds, span};
 use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
@@ -28,10 +29,18 @@ pub(crate) struct Timer {
 impl Timer {
     #[new]
     #[pyo3(signature = (period=None, *, delay=None))]
-    fn new(period: Option<f64>, delay: Option<f64>) -> PyResult<Self> {
+    fn new(
+        #[pyo3(from_py_with = some_seconds)] period: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] delay: Option<f64>,
+    ) -> PyResult<Self> {
         let timer = match (period, delay) {
+            (Some(period), None) if period <= 0.0 => {
+                let why = "use more than 0 seconds; for once, a delay";
+                let what = format!("the period {period}");
+                return Err(fail(ErrorKind::InvalidArgument, "taking", &what, why));
+            }
             (Some(period), None) => CoreTimer::every(seconds(period)),
-            (None, Some(delay)) => CoreTimer::after(seconds(delay)),
+            (None, Some(delay)) => CoreTimer::after(span(delay, "delay")?),
             _ => return Err(PyTypeError::new_err("give either a period or a delay, in seconds")),
         };
         Ok(Self { inner: Port::new(timer, "Timer".into()) })
@@ -145,10 +154,11 @@ impl WaitSet {
         &self,
         py: Python<'py>,
         members: &Bound<'py, PyList>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = some_seconds)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
         let mut own = self.inner.hold()?;
         let objects: Vec<Bound<'py, PyAny>> = members.iter().collect();
+        must_differ(&objects)?;
         let fds = objects.iter().map(descriptor).collect::<PyResult<Vec<_>>>()?;
         let mut held = Vec::with_capacity(objects.len());
         for (object, fd) in objects.iter().zip(&fds) {
@@ -173,6 +183,39 @@ impl WaitSet {
             own.must_be_open()?;
             held.iter().try_for_each(Member::must_be_open)?;
         }
+    }
+}
+
+/// One that is listed twice would be taken twice.
+fn must_differ(objects: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    let mut seen = HashSet::with_capacity(objects.len());
+    let Some(twice) = objects.iter().find(|object| !seen.insert(object.as_ptr())) else {
+        return Ok(());
+    };
+    if descriptor(twice)?.is_some() {
+        return Ok(()); // which the kernel is asked for twice
+    }
+    let what = what(twice);
+    Err(fail(ErrorKind::InvalidArgument, "waiting for", &what, "it is listed twice: once will do"))
+}
+
+/// Class and name of a member.
+fn what(object: &Bound<'_, PyAny>) -> String {
+    if let Ok(it) = object.cast::<Subscriber>() {
+        return it.get().inner.what().to_owned();
+    }
+    if let Ok(it) = object.cast::<Consumer>() {
+        return it.get().what().to_owned();
+    }
+    if let Ok(it) = object.cast::<Server>() {
+        return it.get().inner.what().to_owned();
+    }
+    if let Ok(it) = object.cast::<Client>() {
+        return it.get().inner.what().to_owned();
+    }
+    match object.cast::<Watch>() {
+        Ok(it) => it.get().inner.what().to_owned(),
+        Err(_) => "Timer".to_owned(),
     }
 }
 

@@ -185,7 +185,7 @@ def test_a_set_keeps_what_the_dead_put_in(child):
     assert ready.remove(5) and not ready.remove(5) and 5 not in ready and 9 in ready
     with pytest.raises(outlive.InvalidArgument):
         ready.insert(0)
-    with pytest.raises(OverflowError):
+    with pytest.raises(outlive.InvalidArgument):
         ready.insert(-1)
 
 

@@ -88,6 +88,8 @@ class Shutdown:
 
     def wait(self, timeout=None):
         """Waits until it is asked, at most `timeout` seconds; whether it was."""
+        if timeout is not None and timeout != timeout:
+            raise InvalidArgument("taking the time nan: invalid argument; give seconds")
         if not self._asked:
             waiting = select.poll()
             waiting.register(self.fileno(), select.POLLIN)
