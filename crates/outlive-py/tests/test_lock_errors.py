@@ -116,3 +116,16 @@ def test_the_data_of_a_mutex_is_its_holders(node, pi):
         assert isinstance(e, outlive.NotOwned) and e.object == "RobustMutex /m"
         mutex.data[...] = 7
         assert int(data) == 7
+
+
+@pytest.mark.parametrize("pi", [False, True])
+def test_consistent_data_is_marked_by_its_holder_only(node, pi):
+    mutex = outlive.RobustMutex(node, "/m", np.int64, inherits_priority=pi)
+    lock = outlive.RobustRwLock(node, "/rw", np.int64)
+    raised(mutex.mark_consistent, outlive.NotOwned)
+    for one, hold in ((mutex, mutex), (lock, lock.write())):
+        with hold:
+            one.mark_consistent()
+            assert isinstance(in_thread(one.mark_consistent), outlive.NotOwned)
+    with lock.read():
+        raised(lock.mark_consistent, outlive.NotOwned)
