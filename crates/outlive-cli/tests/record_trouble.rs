@@ -47,6 +47,8 @@ fn fill_a_disk(disk: &Path, compression: &str) {
     assert_eq!(seen["finished"], false, "{seen}");
     let messages = seen["messages"].as_u64().unwrap();
     assert!(messages > 5, "{seen}");
+    assert!(told.contains(&format!("recorded {messages} messages of 1 topic, ")), "{told} {seen}");
+    assert!(told.contains(" not written; "), "{told}");
     // Elsewhere there is room.
     let whole = home.root().with_file_name("whole.mcap");
     let recover = format!("recover {} --output {}", file.display(), whole.display());

@@ -19,6 +19,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::channel::{Form, Source};
+use crate::scan::{Item, Limits, Scanner};
 use crate::sink::Sink;
 use crate::{Error, RecordOptions, parts};
 
@@ -110,6 +111,10 @@ pub(crate) struct Files {
     finished_bytes: u64,
     /// Those that are still there, of earlier runs as well, the oldest in front, and their bytes.
     kept: VecDeque<(PathBuf, u64)>,
+    /// Messages given to all of them.
+    messages: u64,
+    /// How far they are known to be on disk.
+    whole: Whole,
     /// Losses when this file began, and by now: each file says its own.
     losses_before: BTreeMap<String, u64>,
     losses: BTreeMap<String, u64>,
@@ -126,6 +131,26 @@ pub(crate) struct File {
     began_ns: u64,
     /// The same open file, to look whether it still has a name.
     handle: fs::File,
+}
+
+/// How many messages are in all files up to a place in one of them.
+#[derive(Clone, Debug)]
+struct Whole {
+    path: PathBuf,
+    at: u64,
+    messages: u64,
+}
+
+impl Whole {
+    /// Messages that are in the files, after a failure as well: what is behind is read.
+    fn count(&self) -> u64 {
+        let Ok(mut scanner) = Scanner::open(&self.path, Limits::default()) else {
+            return self.messages;
+        };
+        scanner.go_on_at(self.at);
+        let items = std::iter::from_fn(|| scanner.next().ok().flatten());
+        self.messages + items.filter(|item| matches!(item, Item::Message(..))).count() as u64
+    }
 }
 
 /// A file that somebody has removed.
@@ -232,6 +257,11 @@ impl File {
         self.writer.write_to_known_channel(&header, data)
     }
 
+    /// All that it was given is on its disk, where that is `messages` in all files.
+    fn whole(&self, messages: u64) -> Whole {
+        Whole { path: self.path.clone(), at: self.bytes.get(), messages }
+    }
+
     /// Hands everything over, and the losses so far if there are new ones.
     pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, u64>>) -> mcap::McapResult<()> {
         if let Some(losses) = losses {
@@ -284,11 +314,14 @@ impl Files {
             about.insert(FIRST.into(), number.to_string());
         }
         let (path, options) = (path.to_owned(), options.clone());
+        let whole = current.whole(0);
         Ok(Self {
             path,
             options,
             about,
             current,
+            messages: 0,
+            whole,
             number,
             finished: 0,
             finished_bytes: 0,
@@ -317,13 +350,16 @@ impl Files {
             let path = before.path.clone();
             let bytes = before.finish()?;
             self.finished_bytes += bytes;
+            self.whole = self.current.whole(self.messages);
             self.kept.push_back((path, bytes));
             self.losses_before.clone_from(&self.losses);
             self.let_go();
         }
         let current = &mut self.current;
         let written = current.write(key, source, stamp, data);
-        written.map_err(|e| Error::writing(&current.path, e))
+        written.map_err(|e| Error::writing(&current.path, e))?;
+        self.messages += 1;
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -353,8 +389,11 @@ impl Files {
         let path = self.current.path.clone();
         let next = File::create(&path, &self.options, &self.about)?;
         let before = std::mem::replace(&mut self.current, next);
-        let messages = before.channels.into_iter().map(|(key, (_, messages))| (key, messages));
-        Ok(Some(Gone { path, messages: messages.collect() }))
+        let messages = before.channels.iter().map(|(key, (_, messages))| (*key, *messages));
+        let messages: Vec<_> = messages.collect();
+        self.messages -= messages.iter().map(|(_, messages)| messages).sum::<u64>();
+        self.whole = self.current.whole(self.messages);
+        Ok(Some(Gone { path, messages }))
     }
 
     /// Hands over what was written so far, so that it survives our death. First of all makes room:
@@ -369,7 +408,9 @@ impl Files {
         });
         let current = &mut self.current;
         let own = own.filter(|own| !own.is_empty());
-        current.flush(own.as_ref()).map_err(|e| Error::writing(&current.path, e))
+        current.flush(own.as_ref()).map_err(|e| Error::writing(&current.path, e))?;
+        self.whole = current.whole(self.messages);
+        Ok(())
     }
 
     /// Bytes handed over, over all files.
@@ -377,9 +418,20 @@ impl Files {
         self.finished_bytes + self.current.bytes.get()
     }
 
-    /// Finishes the last file. Returns the bytes of all, and how many they are.
-    pub(crate) fn finish(self) -> Result<(u64, u64), Error> {
-        Ok((self.finished_bytes + self.current.finish()?, self.finished + 1))
+    /// Finishes the last file. Returns the bytes of all, and how many they are; of a failure also
+    /// the messages that are in them.
+    pub(crate) fn finish(self) -> Result<(u64, u64), (Error, u64)> {
+        let Self { current, whole, finished, finished_bytes, .. } = self;
+        let bytes = current.finish().map_err(|e| (e, whole.count()))?;
+        Ok((finished_bytes + bytes, finished + 1))
+    }
+
+    /// Leaves them as they are after a failure. Returns the messages that are in them.
+    pub(crate) fn leave(self) -> u64 {
+        let Self { current, whole, .. } = self;
+        // It may have something to write yet.
+        drop(current);
+        whole.count()
     }
 }
 
@@ -493,7 +545,7 @@ mod tests {
         let split_after = Some(Duration::from_secs(3600));
         let options = RecordOptions { split_after, ..RecordOptions::default() };
         let begin = || Files::create(&path, &options, BTreeMap::new()).unwrap();
-        begin().finish().unwrap();
+        assert!(begin().finish().is_ok());
         let mut files = begin();
         files.flush(None).unwrap();
         let there = || [0, 1].map(|number| numbered(&path, number).exists());

@@ -97,7 +97,8 @@ impl RecordOptions {
 pub struct Progress {
     /// Topics joined.
     pub topics: usize,
-    /// Messages recorded.
+    /// Messages recorded; until they are handed over, at most [`RecordOptions::flush_every`] later,
+    /// in memory only.
     pub messages: u64,
     /// Bytes of all that were, also of those that went with their file.
     pub payload_bytes: u64,
@@ -116,10 +117,21 @@ pub struct Progress {
     /// At the end: topics of which some publishers could not be read, because there were too many,
     /// or for lack of memory or descriptors.
     pub unread: u64,
+    /// After a failure to write: messages that are in no file. They count as recorded before it.
+    pub unwritten: u64,
     /// Messages left out because ROS cannot express them.
     pub left_out: u64,
     /// Topics left out because ROS has no message for them.
     pub topics_left_out: u64,
     /// Files begun.
     pub files: u64,
+}
+
+impl Progress {
+    /// After a failure, with so many messages in the files.
+    pub(crate) fn but_only(self, messages: u64) -> Self {
+        // The one at which it failed counts nowhere yet, and may be there.
+        let unwritten = self.messages.saturating_sub(messages);
+        Self { messages, unwritten, ..self }
+    }
 }

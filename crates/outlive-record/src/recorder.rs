@@ -284,22 +284,49 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::step`].
-    pub fn finish(mut self) -> Result<Progress, Error> {
+    pub fn finish(self) -> Result<Progress, Error> {
+        self.finish_or_count().map_err(|(error, _)| error)
+    }
+
+    /// As [`Recorder::finish`].
+    ///
+    /// # Errors
+    /// As [`Recorder::step`], with what [`Recorder::leave`] returns.
+    pub fn finish_or_count(mut self) -> Result<Progress, (Error, Box<Progress>)> {
+        if let Err(e) = self.take_rest() {
+            return Err((e, self.leave().into()));
+        }
+        let mut done = self.progress();
+        match self.sink {
+            Sink::Files(files) => match files.finish() {
+                Ok((bytes, files)) => (done.file_bytes, done.files) = (bytes, files),
+                Err((e, messages)) => return Err((e, done.but_only(messages).into())),
+            },
+            Sink::Ring(mut ring) => {
+                ring.take_saved(true).transpose().map_err(|e| (e, done.into()))?;
+                (done.files, done.file_bytes) = ring.saved();
+            }
+        }
+        Ok(done)
+    }
+
+    /// Leaves the files as they are after a failure, and counts as recorded only what is in them.
+    pub fn leave(self) -> Progress {
+        let done = self.progress();
+        match self.sink {
+            Sink::Files(files) => done.but_only(files.leave()),
+            Sink::Ring(_) => done,
+        }
+    }
+
+    /// Records what is there now, and hands it over.
+    fn take_rest(&mut self) -> Result<(), Error> {
         self.take_all()?;
         let now = outlive::now_ns();
         self.name_missed(now);
         self.progress.missed += self.refused.len() as u64;
         self.progress.unread = self.topics.iter().filter(|t| t.is_unread(now)).count() as u64;
-        self.flush()?;
-        let mut done = self.progress();
-        match self.sink {
-            Sink::Files(files) => (done.file_bytes, done.files) = files.finish()?,
-            Sink::Ring(mut ring) => {
-                ring.take_saved(true).transpose()?;
-                (done.files, done.file_bytes) = ring.saved();
-            }
-        }
-        Ok(done)
+        self.flush()
     }
 
     /// Records what was published until now.

@@ -205,6 +205,11 @@ impl Scanner {
         Ok(())
     }
 
+    /// Reads on from `at`, where a record begins.
+    pub(crate) fn go_on_at(&mut self, at: u64) {
+        self.at = at.min(self.len);
+    }
+
     /// The next record, of those inside chunks and those outside.
     ///
     /// # Errors

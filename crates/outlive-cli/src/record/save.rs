@@ -174,7 +174,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
     while !os::stop_asked() && !until.has_passed() && !enough(recorder.progress()) {
         if let Err(e) = recorder.step(slice_of(until)) {
-            return Err(cut_short(&recorder, e, is_last));
+            return Err(cut_short(recorder.leave(), e, is_last));
         }
         for text in recorder.take_notes() {
             note(text);
@@ -195,10 +195,11 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     drop(status);
     if let Some(asking) = &mut asking {
         let written = asking.finish(&mut recorder);
-        written.map_err(|e| cut_short(&recorder, e, is_last))?;
+        if let Err(e) = written {
+            return Err(cut_short(recorder.leave(), e, is_last));
+        }
     }
-    let so_far = recorder.progress();
-    let done = recorder.finish().map_err(|e| cut_short_at(so_far, e, is_last))?;
+    let done = recorder.finish_or_count().map_err(|(e, done)| cut_short(*done, e, is_last))?;
     let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
     if done.left_out > 0 {
         lost += &format!(", {} left out", done.left_out);
@@ -241,18 +242,17 @@ fn code(done: &Progress) -> Code {
     }
 }
 
-/// Says what there is before the failure.
-fn cut_short(recorder: &Recorder, error: Error, is_last: bool) -> Failure {
-    cut_short_at(recorder.progress(), error, is_last)
-}
-
-fn cut_short_at(done: Progress, error: Error, is_last: bool) -> Failure {
+/// Says what is in the files before the failure.
+fn cut_short(done: Progress, error: Error, is_last: bool) -> Failure {
+    let unwritten = match done.unwritten {
+        0 => String::new(),
+        n => format!(", {n} not written"),
+    };
     note(format_args!(
-        "recorded {} messages of {} topics ({}), {} lost; the files have {} and no index: \
+        "recorded {} of {}, {} lost{unwritten}; the files have {} and no index: \
          'outlive recover' writes one",
-        done.messages,
-        done.topics,
-        bytes(done.payload_bytes),
+        count(done.messages, "message"),
+        count(done.topics as u64, "topic"),
         done.lost,
         bytes(done.file_bytes),
     ));
@@ -292,7 +292,7 @@ mod tests {
         let told = |last: bool| {
             let (what, path) = ("write", "box_000.mcap".into());
             let error = Error::Io { what, path, source: ErrorKind::FileTooLarge.into() };
-            cut_short_at(Progress::default(), error, last).to_string()
+            cut_short(Progress::default(), error, last).to_string()
         };
         assert!(told(false).contains("--split-bytes"), "{}", told(false));
         let last = told(true);
