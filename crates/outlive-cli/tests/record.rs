@@ -245,7 +245,7 @@ fn damage_is_skipped_told_and_ends_with_its_code() {
     std::fs::write(&part, bytes).unwrap();
     let out = part.display();
     let told = home.run(&format!("info {out}")).expect(CORRUPT);
-    assert!(told.err.contains("1 damaged parts of"), "{}", told.err);
+    assert!(told.err.contains("1 damaged part of"), "{}", told.err);
     assert!(told.text().contains("unfinished"), "{}", told.text());
     let told = home.run(&format!("play {out} --rate 1000 --remap /frames:=/again")).expect(CORRUPT);
     assert!(told.err.contains("played ") && told.err.contains("damaged"), "{}", told.err);

@@ -400,3 +400,59 @@ fn a_large_message_becomes_a_cell_in_little_more_memory_than_it_takes() {
     let table = fs::metadata(out.join("zeros.csv")).unwrap().len();
     assert!(table > 2 * BYTES as u64, "{table} bytes, two for each");
 }
+
+/// A file of somebody else, with a message on each topic, in one chunk.
+fn file_of(path: &Path, topics: &[(&str, &BTreeMap<String, String>)]) {
+    let plain = mcap::WriteOptions::new().compression(None);
+    let mut writer = plain.create(Cursor::new(Vec::new())).unwrap();
+    for (topic, about) in topics {
+        let channel_id = writer.add_channel(0, topic, "msgpack", about).unwrap();
+        let header = mcap::records::MessageHeader {
+            channel_id,
+            sequence: 1,
+            log_time: 1_000,
+            publish_time: 1_000,
+        };
+        let data = outlive::msgpack::encode(&[7; 100][..]).unwrap();
+        writer.write_to_known_channel(&header, &data).unwrap();
+    }
+    writer.finish().unwrap();
+    fs::write(path, writer.into_inner().into_inner()).unwrap();
+}
+
+/// They said only that there is no such topic.
+#[test]
+fn a_file_of_which_nothing_can_be_read_is_damaged_and_not_without_topics() {
+    let home = Home::new("record-nothing");
+    let file = home.root().with_extension("mcap");
+    file_of(&file, &[("/a", &BTreeMap::new())]);
+    let whole = file.display().to_string();
+    let mut bytes = fs::read(&file).unwrap();
+    let data = [7; 100];
+    let at = bytes.windows(data.len()).position(|part| part == data).unwrap();
+    bytes[at] = 8;
+    // Without its index.
+    bytes.truncate(at + data.len());
+    let damaged = home.root().with_file_name("damaged.mcap");
+    fs::write(&damaged, &bytes).unwrap();
+    for command in ["convert", "play"] {
+        let told = home.run(&format!("{command} {}", damaged.display())).expect(CORRUPT).err;
+        assert!(told.contains(": 1 damaged part of "), "{command}: {told}");
+        let told = home.run(&format!("{command} {whole} --topic /b")).expect(NOT_FOUND).err;
+        assert!(told.contains("'outlive info' lists its topics"), "{command}: {told}");
+    }
+}
+
+/// It copied such a channel, and called the result whole.
+#[test]
+fn a_channel_that_cannot_be_understood_is_left_out_of_what_is_recovered() {
+    let home = Home::new("recover-channel");
+    let file = home.root().with_extension("mcap");
+    let about = BTreeMap::from([("outlive.encoding".to_owned(), "nonsense".to_owned())]);
+    file_of(&file, &[("/wrong", &about), ("/right", &BTreeMap::new())]);
+    let whole = home.root().with_file_name("whole.mcap");
+    let recover = format!("recover {} --output {}", file.display(), whole.display());
+    let told = home.run(&recover).expect(LOSS).err;
+    assert!(told.contains("1 message into") && told.contains("outlive.encoding"), "{told}");
+    home.run(&format!("info {} --check", whole.display())).expect(DONE);
+}

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
+use crate::channel::Source;
 use crate::file::{ABOUT, Compression, FIRST, LOSSES, RECOVERS, ROW, RUN};
 use crate::scan::Damage;
 use crate::sink::Sink;
@@ -91,7 +92,9 @@ fn write(
             writer.write_metadata(&metadata).map_err(wrong)?;
         }
     }
-    let mut ids: HashMap<u16, u16> = HashMap::new();
+    // By channel its new number; none where nobody could read it there either.
+    let mut ids: HashMap<u16, Option<u16>> = HashMap::new();
+    let mut nonsense = Damage::default();
     let mut count = 0;
     let mut messages = from.messages()?;
     for message in messages.by_ref() {
@@ -100,6 +103,10 @@ fn write(
         let channel = &message.channel;
         let channel_id = match ids.get(&channel.id) {
             Some(id) => *id,
+            None if let Err(why) = Source::of(channel) => {
+                nonsense.add_record(0, why);
+                *ids.entry(channel.id).or_insert(None)
+            }
             None => {
                 let schema = match &channel.schema {
                     Some(s) => writer.add_schema(&s.name, &s.encoding, &s.data).map_err(wrong)?,
@@ -107,8 +114,12 @@ fn write(
                 };
                 let (topic, encoding) = (&channel.topic, &channel.message_encoding);
                 let id = writer.add_channel(schema, topic, encoding, &channel.metadata);
-                *ids.entry(channel.id).or_insert(id.map_err(wrong)?)
+                *ids.entry(channel.id).or_insert(Some(id.map_err(wrong)?))
             }
+        };
+        let Some(channel_id) = channel_id else {
+            nonsense.orphans += 1;
+            continue;
         };
         let header = MessageHeader {
             channel_id,
@@ -122,5 +133,7 @@ fn write(
     writer.finish().map_err(wrong)?;
     let mut out = writer.into_inner();
     out.flush().map_err(|e| Error::io("write", to, e))?;
-    Ok(Recovered { messages: count, damage: messages.damage() })
+    let mut damage = messages.damage();
+    damage.merge(&nonsense);
+    Ok(Recovered { messages: count, damage })
 }

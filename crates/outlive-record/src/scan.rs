@@ -86,9 +86,13 @@ impl Damage {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} damaged parts of {} bytes are left out", self.places, self.bytes)?;
+        let (parts, are) = if self.places == 1 { ("part", "is") } else { ("parts", "are") };
+        let Self { places, bytes, .. } = self;
+        write!(f, "{places} damaged {parts} of {bytes} bytes {are} left out")?;
         if self.orphans > 0 {
-            write!(f, ", and {} messages whose topic they described", self.orphans)?;
+            let messages = if self.orphans == 1 { "message" } else { "messages" };
+            let they = if self.places == 1 { "it" } else { "they" };
+            write!(f, ", and {} {messages} whose topic {they} described", self.orphans)?;
         }
         match &self.first {
             Some(first) => write!(f, " (the first {first})"),

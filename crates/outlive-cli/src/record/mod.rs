@@ -12,7 +12,7 @@ mod save;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use outlive_record::{Compression, Error, Limits, Recording};
+use outlive_record::{Compression, Damage, Error, Limits, Recording};
 
 use crate::exit::{Code, Failure};
 
@@ -97,6 +97,17 @@ impl Input {
     pub(crate) fn open(&self, check: bool) -> Result<Recording, Failure> {
         let open = if self.part { Recording::open_part } else { Recording::open_within };
         Ok(open(&self.file, self.believed.limits(), check)?)
+    }
+
+    /// Why nothing of it is read: what was asked for may have been in a damaged part.
+    fn without(&self, damage: &Damage, what: &str) -> Failure {
+        let file = self.file.display();
+        if damage.is_some() {
+            let message = format!("{file} has no readable {what}: {damage}");
+            return Failure::new(Code::Corrupt, message);
+        }
+        let message = format!("{file} has no {what}: 'outlive info' lists its topics");
+        Failure::new(Code::NotFound, message)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -133,14 +133,11 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         reliable_timeout: args.reliable_timeout,
         memory_bytes_max: args.memory_bytes,
     };
+    let damage = recording.damage.clone();
     let node = options.node("play")?;
     let mut player = Player::open(&node, recording, play_options)?;
     if player.topics().is_empty() {
-        let message = format!(
-            "{} has no such topic: 'outlive info' lists its topics",
-            args.input.path().display()
-        );
-        return Err(Failure::new(Code::NotFound, message));
+        return Err(args.input.without(&damage, "such topic"));
     }
     let mut pace = Pace::new(args.paused, args.rate, player.recording());
     if let Some(service) = &args.control {

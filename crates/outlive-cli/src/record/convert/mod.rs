@@ -82,11 +82,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let sources: HashMap<u16, &RecordedSource> =
         recording.sources.iter().filter(chosen).map(|s| (s.channel, s)).collect();
     if sources.is_empty() {
-        let message = format!(
-            "{} has no message of these topics: 'outlive info' lists its topics",
-            args.input.path().display()
-        );
-        return Err(Failure::new(Code::NotFound, message));
+        return Err(args.input.without(&recording.damage, "message of these topics"));
     }
     if args.images == Images::Mp4 {
         video::check(&args.ffmpeg)?;
