@@ -18,6 +18,7 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -146,6 +147,12 @@ fn robot_section(
         config.name = name;
     }
     config.domain = robot.text("domain");
+    if let Some(name) = &config.domain
+        && let Some(remedy) = values::name_remedy(name, true)
+    {
+        let what = format!("'{name}' is not a valid domain name");
+        robot.wrong(robot.place("domain"), what, &remedy);
+    }
     config.logs = robot.text("logs").map(|dir| here.join(dir));
     config.log_bytes = robot.bytes("log_bytes", 4096).unwrap_or(config.log_bytes);
     config.log_rate = robot.bytes("log_rate", 1000).unwrap_or(config.log_rate);
@@ -177,10 +184,7 @@ fn variables(env: &Section<'_, '_>) -> BTreeMap<String, String> {
             _ => None,
         };
         match text {
-            _ if key.is_empty() || key.contains(['=', '\0']) => {
-                let what = format!("'{key}' is not a valid variable name");
-                env.wrong(span, what, "it must not be empty or contain '=' or NUL");
-            }
+            _ if !is_variable(key) => wrong_variable(env, span, key),
             Some(text) if !text.contains('\0') => drop(out.insert(key.to_owned(), text)),
             _ => {
                 let what = format!("the value of variable {key} is not a string");
@@ -189,6 +193,15 @@ fn variables(env: &Section<'_, '_>) -> BTreeMap<String, String> {
         }
     }
     out
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+fn wrong_variable(section: &Section<'_, '_>, span: Range<usize>, name: &str) {
+    let what = format!("'{name}' is not a valid variable name");
+    section.wrong(span, what, "it must not be empty or contain '=' or NUL");
 }
 
 fn processes(all: Section<'_, '_>, defaults: &Defaults, config: &mut Config) {
@@ -333,7 +346,12 @@ fn command(section: &Section<'_, '_>) -> Vec<String> {
 }
 
 fn cores(section: &Section<'_, '_>) -> Vec<usize> {
-    let cores = section.integers("cores", 0..1024).unwrap_or_default();
+    let cores = section.integers("cores", 0..1024);
+    if cores.as_ref().is_some_and(Vec::is_empty) {
+        let what = "an empty list of cores";
+        section.wrong(section.place("cores"), what, "name at least one, or leave it out");
+    }
+    let cores = cores.unwrap_or_default();
     let online = std::thread::available_parallelism().map_or(1, usize::from);
     let cores: Vec<usize> = cores.into_iter().map(|n| n as usize).collect();
     if !cores.is_empty() && cores.iter().all(|core| *core >= online.max(configured())) {
@@ -367,23 +385,39 @@ fn inherit_env(section: &Section<'_, '_>, other_user: bool) -> InheritEnv {
         None => !other_user,
         Some(DeValue::Boolean(all)) => *all,
         Some(_) => {
-            return InheritEnv::Named(names(section, "inherit_env"));
+            let names = section.texts("inherit_env").unwrap_or_default();
+            for (name, place) in names.iter().filter(|(name, _)| !is_variable(name)) {
+                wrong_variable(section, place.clone(), name);
+            }
+            return InheritEnv::Named(names.into_iter().map(|(name, _)| name).collect());
         }
     };
     if named { InheritEnv::All } else { InheritEnv::Named(Vec::new()) }
 }
 
-fn names(section: &Section<'_, '_>, key: &'static str) -> Vec<String> {
-    section.texts(key).unwrap_or_default().into_iter().map(|(name, _)| name).collect()
+/// Names in a domain; `kind` is of what.
+fn names(section: &Section<'_, '_>, key: &'static str, kind: &str) -> Vec<String> {
+    let names = section.texts(key).unwrap_or_default();
+    for (name, place) in &names {
+        if let Some(remedy) = values::name_remedy(name, kind == "node") {
+            let what = format!("'{name}' is not a valid {kind} name");
+            section.wrong(place.clone(), what, &remedy);
+        }
+    }
+    names.into_iter().map(|(name, _)| name).collect()
 }
 
 fn ready(section: &Section<'_, '_>) -> Ready {
     let mut out = Ready { timeout: Duration::from_secs(30), ..Ready::default() };
     let Some(ready) = section.section("ready") else { return out };
-    out.topics = names(&ready, "topics");
-    out.services = names(&ready, "services");
-    out.nodes = names(&ready, "nodes");
+    out.topics = names(&ready, "topics", "topic");
+    out.services = names(&ready, "services", "service");
+    out.nodes = names(&ready, "nodes", "node");
     out.timeout = ready.duration("timeout").unwrap_or(out.timeout);
+    if out.timeout.is_zero() {
+        let what = "a timeout of 0 is over before the process can be ready";
+        ready.wrong(ready.place("timeout"), what, "write a longer one");
+    }
     ready.finish();
     out
 }
@@ -392,7 +426,7 @@ fn heartbeat(section: &Section<'_, '_>) -> Option<Heartbeat> {
     let heartbeat = section.section("heartbeat")?;
     let out = Heartbeat {
         node: heartbeat.flag("node").unwrap_or(true),
-        topics: names(&heartbeat, "topics"),
+        topics: names(&heartbeat, "topics", "topic"),
         timeout: heartbeat.duration("timeout").unwrap_or(Duration::from_secs(5)),
     };
     if out.timeout < Duration::from_millis(50) {
@@ -415,8 +449,8 @@ fn backoff(section: &Section<'_, '_>) -> Backoff {
     let Some(backoff) = section.section("backoff") else { return out };
     out.first = backoff.duration("first").unwrap_or(out.first);
     out.max = backoff.duration("max").unwrap_or(out.max.max(out.first));
-    out.factor = backoff.float("factor", 1.0..100.0).unwrap_or(out.factor);
-    out.jitter = backoff.float("jitter", 0.0..1.0).unwrap_or(out.jitter);
+    out.factor = backoff.float("factor", 1.0..=100.0).unwrap_or(out.factor);
+    out.jitter = backoff.float("jitter", 0.0..=1.0).unwrap_or(out.jitter);
     out.limit = backoff.integer("limit", 0..1_000_001).map_or(out.limit, |n| n as u32);
     out.within = backoff.duration("within").unwrap_or(out.within);
     if out.max < out.first {

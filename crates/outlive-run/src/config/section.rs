@@ -1,7 +1,7 @@
 //! A table of the file: each key is asked for once, and what nobody asked for is unknown.
 
 use std::cell::RefCell;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use toml::Spanned;
@@ -109,8 +109,8 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A number within `range`.
-    pub(crate) fn float(&self, key: &'static str, range: Range<f64>) -> Option<f64> {
-        let remedy = format!("write a number from {} to {}", range.start, range.end);
+    pub(crate) fn float(&self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+        let remedy = format!("write a number from {} to {}", range.start(), range.end());
         self.read(key, &remedy, |v| {
             let value = match v {
                 DeValue::Float(f) => f.as_str().replace('_', "").parse().ok()?,

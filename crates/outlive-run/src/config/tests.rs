@@ -163,3 +163,41 @@ fn bounds_of_logs_that_are_too_small_are_told() {
     let least = parse(&robot("log_bytes = '4 KiB'\nlog_rate = 1000")).unwrap();
     assert_eq!((least.log_bytes, least.log_rate), (4096, 1000));
 }
+
+/// They were waited for in vain, or could not be set.
+#[test]
+fn names_and_bounds_that_cannot_work_are_told() {
+    let text = "\
+[robot]
+domain = \"bad/name\"
+[process.a]
+command = 'a'
+ready = { topics = [\"/a\", \"bad//x\"], nodes = [\"a/b\"], services = [\"\"], timeout = \"0s\" }
+heartbeat = { topics = \"b c\" }
+cores = []
+inherit_env = [\"A=B\", \"\"]
+backoff = { factor = 100.5, jitter = 1.5 }
+";
+    let found = problems(text);
+    let expect = [
+        "2:10: 'bad/name' is not a valid domain name: use letters, digits",
+        "5:27: 'bad//x' is not a valid topic name: no part of a name may be empty",
+        "5:47: 'a/b' is not a valid node name: use letters, digits",
+        "5:67: '' is not a valid service name: no part of a name may be empty",
+        "5:82: a timeout of 0 is over before the process can be ready: write a longer one",
+        "6:24: 'b c' is not a valid topic name: use letters, digits",
+        "7:9: an empty list of cores: name at least one, or leave it out",
+        "8:16: 'A=B' is not a valid variable name: it must not be empty or contain '=' or NUL",
+        "8:23: '' is not a valid variable name: it must not be empty or contain '=' or NUL",
+        "9:22: 'factor' in [process.a.backoff] cannot be this float: write a number from 1 to 100",
+        "9:38: 'jitter' in [process.a.backoff] cannot be this float: write a number from 0 to 1",
+    ];
+    assert_eq!(found.len(), expect.len(), "{found:#?}");
+    for (found, expect) in found.iter().zip(expect) {
+        assert!(found.starts_with(expect), "{found}\n{expect}");
+    }
+    let most = "[process.a]\ncommand = 'a'\nbackoff = { factor = 100, jitter = 1 }\n";
+    let most = parse(most).unwrap();
+    let backoff = most.process("a").unwrap().backoff;
+    assert_eq!((backoff.factor, backoff.jitter), (100.0, 1.0));
+}

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use outlive::{Domain, ErrorKind, Node};
+
 use super::spec::User;
 
 /// `250ms`, `2s`, `1.5 s`, `3min`, `1h`; up to a year.
@@ -97,6 +99,18 @@ fn from_files(user: &str, passwd: &str, group: &str) -> Option<User> {
     let groups = group.lines().map(fields).filter(member);
     let groups = groups.filter_map(|entry| entry.get(2)?.parse().ok()).collect();
     Some(User { uid, gid, groups, name: user.into(), home: home(&entry) })
+}
+
+/// What to do about a name that no topic or service can have; with `is_part`, no domain or node.
+pub(crate) fn name_remedy(name: &str, is_part: bool) -> Option<String> {
+    // Nothing is there: only the name can be wrong.
+    let nowhere = Node::builder().root("/nonexistent");
+    let checked = match is_part {
+        true => Domain::of(&nowhere.domain(name)).map(drop),
+        false => Domain::of(&nowhere.domain("none")).and_then(|d| d.find_topic(name).map(drop)),
+    };
+    let wrong = checked.err().filter(|e| e.kind() == ErrorKind::InvalidName);
+    wrong.map(|e| e.remedy().into_owned())
 }
 
 /// The words of a command line: blanks part them, quotes and backslashes keep them together.
