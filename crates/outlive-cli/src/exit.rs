@@ -87,7 +87,10 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(Code::from(error.kind()), error.to_string())
+        let text = error.to_string();
+        // What differs has lines of its own. Names in all others may be anybody's.
+        let text = if error.kind() == ErrorKind::TypeMismatch { text } else { one_line(&text) };
+        Self::new(Code::from(error.kind()), text)
     }
 }
 
@@ -121,6 +124,18 @@ pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c.is_control() && !"\n\t".contains(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same with ends of lines written out, too: for a name within a line.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
             true => out.extend(c.escape_default()),
             false => out.push(c),
         }

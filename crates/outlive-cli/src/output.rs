@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use serde::Serialize;
 
-use crate::exit::{Code, Failure, Outcome};
+use crate::exit::{Code, Failure, Outcome, one_line};
 use crate::os;
 
 /// Why writing goes on no more.
@@ -144,8 +144,11 @@ fn as_escapes(json: String) -> String {
     json.chars().map(|c| if acts(c) { escape(c) } else { c.into() }).collect()
 }
 
-/// Rows as aligned columns; columns named in `right` (by index) to the right.
+/// Rows as aligned columns; columns named in `right` (by index) to the right. Names in cells may be
+/// anybody's: control characters are written out.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let plain = |row: &Vec<String>| row.iter().map(|cell| one_line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(plain).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -153,7 +156,7 @@ pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     };
     let widths: Vec<_> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (i, (cell, &w)) in row.iter().zip(&widths).enumerate() {
             line += &if right.contains(&i) { format!("{cell:>w$}") } else { format!("{cell:<w$}") };

@@ -257,3 +257,26 @@ fn a_queue_is_looked_into_and_nothing_is_taken() {
     let ran = home.run("queue echo a//b").expect(USAGE);
     assert!(ran.err.contains("name"), "{}", ran.err);
 }
+
+/// The terminal got them as they were, and of `a.b` only the b was shown.
+#[test]
+fn names_of_types_and_fields_are_shown_whole_and_without_control_characters() {
+    use outlive::describe::Scalar;
+    use outlive::{PayloadType, TypeDescription};
+    let home = Home::new("info-names");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let number = || TypeDescription::scalar(Scalar::F64);
+    let of = TypeDescription::struct_of(24, 8).field("a.b", 0, number());
+    let of = of.field("c\x1b[31m", 8, number()).field("d", 16, number());
+    let of = PayloadType::fixed("t/\n\x1b[2JName\r", &of).unwrap();
+    let topic = node.topic::<[u8]>("/named").unwrap().of_type(&of);
+    let _publisher = topic.publisher().unwrap();
+    for command in ["topic list", "topic info /named"] {
+        let shown = home.run(command).expect(DONE).text().to_owned();
+        let raw = shown.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(raw, None, "{command}: {shown}");
+        assert!(shown.contains("t/\\n\\u{1b}[2JName\\r"), "{command}: {shown}");
+    }
+    let shown = home.run("topic info /named").expect(DONE).text().to_owned();
+    assert!(shown.contains("  a.b "), "{shown}");
+}

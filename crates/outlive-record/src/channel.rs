@@ -195,7 +195,8 @@ impl Source {
         let described = described.or_else(|| get("schema").map(|s| s.as_bytes()));
         let data = described.unwrap_or_default();
         let topic = channel.topic.clone();
-        let wrong = |key: &str| format!("topic {topic}: outlive.{key} of its channel is wrong");
+        let named = topic.escape_debug();
+        let wrong = |key: &str| format!("topic {named}: outlive.{key} of its channel is wrong");
         let foreign = foreign::payload_type(channel);
         let is_ours = foreign.is_none();
         let payload_type = match get("encoding") {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Input;
 use crate::clock::duration_ns;
-use crate::exit::{CODES_HELP, Code, Outcome, note, plain};
+use crate::exit::{CODES_HELP, Code, Outcome, note, one_line};
 use crate::output::{bytes, count, print, print_json, table};
 
 const EXAMPLES: &str = "\
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         "{}: {}{files}, {end}\nby {}\n{}{lost} in {}\n\n",
         info.file,
         bytes(info.file_bytes),
-        plain(&info.library),
+        one_line(&info.library),
         count(info.messages, "message"),
         duration_ns(recording.duration_ns()),
     );
@@ -112,11 +112,11 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
     for t in &info.topics {
         let lost = info.losses.get(&format!("{} {}", t.name, t.publisher)).copied().unwrap_or(0);
         rows.push(vec![
-            plain(&t.name),
-            plain(t.ros.as_ref().unwrap_or(&t.r#type)),
+            t.name.clone(),
+            t.ros.as_ref().unwrap_or(&t.r#type).clone(),
             if t.ros.is_some() { "cdr".into() } else { t.encoding.into() },
             t.depth.map_or("-".into(), |d| d.to_string()),
-            if t.publisher.is_empty() { "-".into() } else { plain(&t.publisher) },
+            if t.publisher.is_empty() { "-".into() } else { t.publisher.clone() },
             t.messages.to_string(),
             lost.to_string(),
         ]);

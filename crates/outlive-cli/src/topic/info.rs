@@ -13,7 +13,7 @@ use super::foreign::schema_text;
 use super::list::{Publisher, type_text};
 use super::missing;
 use crate::complete;
-use crate::exit::{CODES_HELP, Outcome, plain};
+use crate::exit::{CODES_HELP, Outcome, one_line, plain};
 use crate::options::DomainOptions;
 use crate::output::{Paint, bytes, print, print_json, table};
 
@@ -62,6 +62,8 @@ struct Info {
 struct FieldRow {
     #[serde(skip)]
     level: usize,
+    #[serde(skip)]
+    name: String,
     path: String,
     r#type: String,
     offset: usize,
@@ -158,11 +160,11 @@ impl Info {
         let mut out = String::new();
         let size = bytes(self.element_bytes as u64);
         let _ = writeln!(out, "{}", paint.bold(&self.name));
-        let _ = writeln!(out, "type      {}, {}, {size}", self.r#type, self.encoding);
+        let _ = writeln!(out, "type      {}, {}, {size}", one_line(&self.r#type), self.encoding);
         let _ = writeln!(out, "depth     {} messages", self.depth);
         let _ = writeln!(out, "memory    {}", bytes(self.memory_bytes));
         for (key, value) in &self.attributes {
-            let _ = writeln!(out, "attribute {key} = {value}");
+            let _ = writeln!(out, "attribute {key} = {}", one_line(value));
         }
         if self.encoding == "msgpack" {
             out += "fields    named in each message\n";
@@ -207,16 +209,16 @@ fn list_fields(of: &FieldType, level: usize, path: &str, from: usize, out: &mut 
         let dot = if path.is_empty() { "" } else { "." };
         let path = format!("{path}{dot}{}", field.name());
         let (offset, r#type) = (from + field.offset(), field.ty().to_string());
-        out.push(FieldRow { level, path: path.clone(), r#type, offset });
+        let name = field.name().to_owned();
+        out.push(FieldRow { level, name, path: path.clone(), r#type, offset });
         list_fields(field.ty(), level + 1, &path, offset, out);
     }
 }
 
 impl FieldRow {
     fn cells(&self) -> Vec<String> {
-        let name = self.path.rsplit('.').next().unwrap_or_default();
         let indent = "  ".repeat(self.level + 1);
-        vec![format!("{indent}{name}"), self.r#type.clone(), format!("at {}", self.offset)]
+        vec![format!("{indent}{}", self.name), self.r#type.clone(), format!("at {}", self.offset)]
     }
 }
 
