@@ -942,8 +942,8 @@ void outlive_client_close(struct outlive_client *client);
 
 // `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
 // server's words, `OUTLIVE_SERVER_DIED`, `OUTLIVE_TIMEOUT` when its deadline had passed and no
-// answer was there when the client looked, or `OUTLIVE_CORRUPT` when what the server sent cannot be
-// read.
+// answer was there when the client looked, or `OUTLIVE_CORRUPT` when what the server sent cannot
+// be read.
 enum outlive_status outlive_reply_status(const struct outlive_reply *reply);
 
 // The payload, until the reply is freed; NULL where there is none. `size` may be NULL.

@@ -244,8 +244,8 @@ pub extern "C" fn outlive_client_close(client: Option<Box<outlive_client>>) {
 
 /// `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
 /// server's words, `OUTLIVE_SERVER_DIED`, `OUTLIVE_TIMEOUT` when its deadline had passed and no
-/// answer was there when the client looked, or `OUTLIVE_CORRUPT` when what the server sent cannot be
-/// read.
+/// answer was there when the client looked, or `OUTLIVE_CORRUPT` when what the server sent cannot
+/// be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_status(reply: Option<&outlive_reply>) -> outlive_status {
     run(|| Ok(need(reply, "a reply")?.reply.body().map(drop)?))
