@@ -456,3 +456,31 @@ fn a_channel_that_cannot_be_understood_is_left_out_of_what_is_recovered() {
     assert!(told.contains("1 message into") && told.contains("outlive.encoding"), "{told}");
     home.run(&format!("info {} --check", whole.display())).expect(DONE);
 }
+
+/// It ended with the code of a failure, and the topics behind it were not written.
+#[test]
+fn a_topic_whose_name_no_file_can_have_is_left_out_of_what_is_converted() {
+    let home = Home::new("convert-name");
+    let file = home.root().with_extension("mcap");
+    let long = format!("/{}", "n".repeat(300));
+    file_of(&file, &[(&long, &BTreeMap::new()), ("/ok", &BTreeMap::new())]);
+    let out = home.root().with_file_name("tables");
+    let convert = format!("convert {} --output {}", file.display(), out.display());
+    let told = home.run(&convert).expect(LOSS).err;
+    assert!(told.contains(&format!("{long} is left out")), "{told}");
+    assert!(told.contains("1 message of 1 topic"), "{told}");
+    assert!(out.join("ok.csv").exists());
+}
+
+/// It was said that the header is missing.
+#[test]
+fn a_limit_of_no_bytes_is_out_of_range() {
+    let home = Home::new("record-limit-0");
+    let file = home.root().with_extension("mcap");
+    file_of(&file, &[("/a", &BTreeMap::new())]);
+    for command in ["recover", "info", "play", "convert"] {
+        let limit = format!("{command} {} --chunk-bytes-max 0", file.display());
+        let told = home.run(&limit).expect(USAGE).err;
+        assert!(told.contains("--chunk-bytes-max"), "{told}");
+    }
+}

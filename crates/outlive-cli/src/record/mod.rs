@@ -11,7 +11,7 @@ mod save;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use outlive_record::{Compression, Damage, Error, Limits, Recording};
 
 use crate::exit::{Code, Failure};
@@ -70,7 +70,8 @@ impl From<How> for Compression {
 pub(crate) struct Believed {
     /// Largest chunk to unpack, and largest message: a small chunk may hold gigabytes. Larger ones
     /// count as damaged.
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chunk_bytes_max)]
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chunk_bytes_max,
+          value_parser = value_parser!(u64).range(1..))]
     chunk_bytes_max: u64,
 }
 

@@ -6,7 +6,7 @@ mod video;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use outlive::msg::Image;
@@ -14,7 +14,7 @@ use outlive::zerocopy::IntoBytes;
 use outlive_record::{RecordedSource, Recording, Selection};
 
 use super::Input;
-use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note, one_line};
 use crate::look::is_image;
 use crate::os;
 use crate::output::count;
@@ -27,6 +27,11 @@ Examples:
   outlive convert run.mcap                           run/imu.csv, run/camera/front/000000.png ...
   outlive convert run.mcap --output tables --topic '/arm/*' --images none
   outlive convert run.mcap --images mp4              films, by ffmpeg";
+
+/// Of a part of a path, bytes: Linux has 255, and it needs an ending and perhaps a number.
+const NAME_BYTES_MAX: usize = 230;
+/// Of a path: Linux has 4096.
+const PATH_BYTES_MAX: usize = 4000;
 
 /// Write a recording as CSV tables, one for each topic, and images as PNG or MP4.
 ///
@@ -93,6 +98,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
         if args.images == Images::Mp4 { rates(&recording, &sources)? } else { HashMap::new() };
     let mut topics: BTreeMap<&str, Topic> = BTreeMap::new();
     let mut taken = HashSet::new();
+    let mut left_out: HashSet<&str> = HashSet::new();
     let (mut rows, mut invalid, mut pictures) = (0u64, 0u64, 0u64);
     let mut aligned = Vec::new();
     let mut messages = recording.messages()?;
@@ -113,10 +119,19 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
             invalid += 1;
             continue;
         };
+        if left_out.contains(source.topic.as_str()) {
+            continue;
+        }
         let topic = match topics.entry(&source.topic) {
             std::collections::btree_map::Entry::Occupied(topic) => topic.into_mut(),
             std::collections::btree_map::Entry::Vacant(free) => {
                 let base = base(&dir, &source.topic, &mut taken);
+                if !fits(&base) {
+                    left_out.insert(recorded.source.topic.as_str());
+                    let topic = one_line(&source.topic);
+                    note(format_args!("{topic} is left out: its name is too long"));
+                    continue;
+                }
                 let is_images = is_image(&source.payload_type);
                 let table = Table::create(&base, &source.payload_type, is_images)?;
                 let rate = rates.get(source.topic.as_str()).copied().unwrap_or(30.0);
@@ -166,7 +181,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
         let message = format!("{invalid} messages are damaged and were left out");
         return Err(Failure::new(Code::Corrupt, message));
     }
-    Ok(Code::Done)
+    Ok(if left_out.is_empty() { Code::Done } else { Code::Loss })
 }
 
 impl Topic {
@@ -229,6 +244,12 @@ fn base(dir: &Path, topic: &str, taken: &mut HashSet<PathBuf>) -> PathBuf {
         path.set_file_name(name);
     }
     path
+}
+
+/// Whether files can have such a path, with an ending.
+fn fits(base: &Path) -> bool {
+    let short = |part: Component<'_>| part.as_os_str().len() <= NAME_BYTES_MAX;
+    base.as_os_str().len() <= PATH_BYTES_MAX && base.components().all(short)
 }
 
 /// Images per second of each topic, over all of it.
