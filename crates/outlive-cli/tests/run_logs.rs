@@ -310,6 +310,13 @@ fn who_has_printed_nothing_has_an_empty_log_that_can_be_followed() {
     let log = robot.file.with_file_name("logs").join("quiet.log");
     fs::rename(&log, log.with_extension("log.1")).unwrap();
     assert_eq!(robot.home.run("logs quiet").expect(DONE).text(), "said\n");
+    // Only the newest file was read. A number may be missing.
+    fs::rename(log.with_extension("log.1"), log.with_extension("log.3")).unwrap();
+    fs::write(log.with_extension("log.1"), "more\nand more\n").unwrap();
+    fs::write(&log, "new\n").unwrap();
+    for (n, text) in [(9, "said\nmore\nand more\nnew\n"), (2, "and more\nnew\n"), (1, "new\n")] {
+        assert_eq!(robot.home.run(&format!("logs quiet -n {n}")).expect(DONE).text(), text);
+    }
 }
 
 #[test]

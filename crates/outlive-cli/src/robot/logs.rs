@@ -54,7 +54,9 @@ pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     at += bytes.len() as u64;
-    let mut halt = write(&mut out, last_lines(&bytes, lines));
+    let mut tail = before(&path, &file, &bytes, lines).map_err(failed)?;
+    tail.extend(&bytes);
+    let mut halt = write(&mut out, last_lines(&tail, lines));
     while args.follow && halt.is_none() && !os::stop_asked() {
         // Asked before reading: what is written up to the rotation is in the file by then.
         let next = next(&path, &file).map_err(failed)?;
@@ -102,6 +104,40 @@ fn first(path: &Path, args: &LogsArgs) -> Result<Option<(File, usize)>, Failure>
         lines = usize::MAX;
         std::thread::sleep(PAUSE);
     }
+}
+
+/// What rotated files say before `ours`, of which the end is `bytes`: at least as much as the last
+/// `lines` need.
+fn before(path: &Path, ours: &File, bytes: &[u8], lines: usize) -> io::Result<Vec<u8>> {
+    let count = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count();
+    let (mut found, mut room) = (count(bytes), TAIL_MAX.saturating_sub(bytes.len() as u64));
+    let mut seen = vec![ours.metadata()?.ino()];
+    let mut pieces = Vec::new();
+    // Of a log that is rotated meanwhile a file comes twice, and none is missed.
+    let is_ours = |n: &u32| fs::metadata(place(path, *n)).is_ok_and(|m| m.ino() == seen[0]);
+    let first = (0..=ROTATED_MAX).find(is_ours).unwrap_or(0);
+    for n in first + 1..=ROTATED_MAX {
+        if found >= lines || room == 0 {
+            break;
+        }
+        let mut file = match File::open(place(path, n)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let of = file.metadata()?;
+        if seen.contains(&of.ino()) {
+            continue;
+        }
+        seen.push(of.ino());
+        let from = of.len().saturating_sub(room);
+        file.seek(SeekFrom::Start(from))?;
+        let mut piece = Vec::new();
+        file.read_to_end(&mut piece)?;
+        found += count(&piece);
+        room = if from > 0 { 0 } else { room.saturating_sub(piece.len() as u64) };
+        pieces.push(piece);
+    }
+    Ok(pieces.into_iter().rev().flatten().collect())
 }
 
 /// Where the `n`th rotated file of a log is; 0 is the newest.
