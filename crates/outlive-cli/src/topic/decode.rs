@@ -145,9 +145,16 @@ impl Decoder {
         match &self.form {
             Form::Described(described) => check_path(described.root(), path),
             Form::MessagePack | Form::Foreign(_) => Ok(()),
-            Form::Numbers(..) => match path.0.first() {
-                Some(Key::Field(_)) => Err("it has numbers, not fields: write it like [3]".into()),
-                _ => Ok(()),
+            Form::Numbers(_, count) => match (path.0.as_slice(), count) {
+                ([], _) => Ok(()),
+                ([Key::Element(index)], Some(count)) if index >= count => {
+                    Err(format!("[{index}] is beyond the array of {count}"))
+                }
+                ([Key::Element(_)], _) => Ok(()),
+                ([Key::Field(_), ..], _) => {
+                    Err("it has numbers, not fields: write it like [3]".into())
+                }
+                _ => Err("its numbers are one row: write it like [3]".into()),
             },
             Form::Unread(why) => Err(format!("its fields are not known: {}", plain(why))),
             Form::Unknown => Err("its type has no description, so its parts have no names".into()),
@@ -363,6 +370,18 @@ mod tests {
 
     fn text(name: &str, encoding: Encoding, element_bytes: usize, payload: &[u8]) -> String {
         Decoder::new(name, encoding, element_bytes, false).text(payload)
+    }
+
+    #[test]
+    fn a_path_that_no_row_of_numbers_has_is_refused() {
+        let row = Decoder::new("f32", Slice, 16, false);
+        let four = Decoder::new("f32", Fixed, 16, false);
+        let check = |of: &Decoder, path: &str| of.check_path(&Path::typed(path).unwrap()).is_ok();
+        assert!(check(&row, "[9]") && check(&four, "[3]"));
+        for path in ["[0][1][0]", "x", "[0].x"] {
+            assert!(!check(&row, path) && !check(&four, path), "{path}");
+        }
+        assert!(!check(&four, "[4]"));
     }
 
     fn names(of: &Decoder, first: &[u8]) -> Vec<String> {
