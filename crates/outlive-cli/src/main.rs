@@ -58,7 +58,7 @@ mod view;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::CODES_HELP;
 use options::DomainOptions;
@@ -142,7 +142,10 @@ enum Command {
 /// What was typed. A verb without its noun, as in 'outlive hz', is answered with the nouns that
 /// have it.
 fn typed() -> Cli {
-    Cli::try_parse().unwrap_or_else(|mut error| {
+    let mut command = with_negatives(Cli::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|mut error| {
         if let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) {
             let root = Cli::command();
             let nouns = root.get_subcommands().filter(|noun| noun.find_subcommand(verb).is_some());
@@ -153,6 +156,16 @@ fn typed() -> Cli {
         }
         error.exit()
     })
+}
+
+/// Takes `--start -1` for what it is, so that the answer is about the number.
+fn with_negatives(command: clap::Command) -> clap::Command {
+    let takes = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| match takes(&arg) {
+        true if !arg.is_allow_hyphen_values_set() => arg.allow_negative_numbers(true),
+        _ => arg,
+    });
+    command.mut_subcommands(with_negatives)
 }
 
 fn main() -> ExitCode {

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, fs};
 
 use clap::Args;
 use outlive::{Deadline, Domain, Node, NodeBuilder};
 
 use crate::complete;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::os;
 
 /// Apart from a subcommand's own options.
@@ -36,13 +37,29 @@ impl DomainOptions {
         }
     }
 
+    /// The library would name what lies there, which may be anybody's, for removal.
+    fn check_root(&self) -> Result<(), Failure> {
+        let (root, remedy) = match (&self.root, env::var_os("OUTLIVE_DIR")) {
+            (Some(root), _) => (root.clone(), "give another --root"),
+            (None, Some(root)) => (root.into(), "set OUTLIVE_DIR to another, or give --root"),
+            (None, None) => return Ok(()),
+        };
+        if fs::metadata(&root).is_ok_and(|of| !of.is_dir()) {
+            let message = format!("{} is not a directory: {remedy}", root.display());
+            return Err(Failure::new(Code::Usage, message));
+        }
+        Ok(())
+    }
+
     /// Joins the domain under `name`.
     pub(crate) fn node(&self, name: &str) -> Result<Node, Failure> {
+        self.check_root()?;
         Ok(self.builder().name(name).open()?)
     }
 
     /// The domain as seen from outside; makes nothing.
     pub(crate) fn domain(&self) -> Result<Domain, Failure> {
+        self.check_root()?;
         Ok(Domain::of(&self.builder())?)
     }
 }

@@ -135,3 +135,33 @@ fn bridge_and_view_become_their_programs_or_say_how_to_get_them() {
         std::fs::remove_file(&program).unwrap();
     }
 }
+
+/// It was said how to give a text that begins with a dash.
+#[test]
+fn a_negative_number_is_out_of_range_and_not_an_option() {
+    let home = Home::new("negative");
+    for args in [
+        "play x.mcap --start -1",
+        "topic echo /a --timeout -1",
+        "record -a --for -1",
+        "play x.mcap --rate -2.5",
+        "topic echo /a --count -1",
+    ] {
+        let told = home.run(args).expect(USAGE).err;
+        assert!(told.contains("error: invalid value '-"), "{args}: {told}");
+        assert!(!told.contains("tip:"), "{args}: {told}");
+    }
+}
+
+/// It was said that /dev/null is to be removed.
+#[test]
+fn a_root_that_is_no_directory_is_wrong_usage() {
+    for args in ["topic list", "topic echo /a", "node list", "ps"] {
+        let home = Home::with_root("root-file", "/dev/null".into());
+        let told = home.run(args).expect(USAGE).err;
+        let expect = "/dev/null is not a directory: set OUTLIVE_DIR to another, or give --root";
+        assert!(told.contains(expect), "{args}: {told}");
+        let told = home.run(&format!("{args} --root /dev/zero")).expect(USAGE).err;
+        assert!(told.contains("/dev/zero is not a directory: give another --root"), "{told}");
+    }
+}

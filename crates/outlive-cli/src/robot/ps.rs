@@ -92,9 +92,13 @@ pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
         return Ok(Code::Done);
     }
     let file = state.file.display();
+    let (still_run, them) = match orphans {
+        1 => ("process still runs", "it"),
+        _ => ("processes still run", "them"),
+    };
     note(format_args!(
-        "its supervisor is dead, {orphans} processes still run: 'outlive run {file}' takes them \
-         over, 'outlive stop' ends them"
+        "its supervisor is dead, {orphans} {still_run}: 'outlive run {file}' takes {them} over, \
+         'outlive stop' ends {them}"
     ));
     Ok(Code::Failed)
 }
