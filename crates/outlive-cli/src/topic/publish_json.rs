@@ -31,11 +31,11 @@ impl Sink {
         match self {
             Self::Bytes(publisher) => publisher.publish(text.as_bytes())?,
             Self::Described(publisher, described) => {
-                let value = value::json(text, value::takes_text(described))?;
+                let value = value::described_value(text, described)?;
                 let payload = encode::payload(described, &value);
                 publisher.publish(&payload.map_err(|why| Failure::new(Code::Usage, why))?)?
             }
-            Self::MessagePack(publisher) => publisher.publish_value(&value::json(text, true)?)?,
+            Self::MessagePack(publisher) => publisher.publish_value(&value::tree(text)?)?,
             Self::Foreign(publisher, of) => {
                 let payload = of.payload(text);
                 publisher.publish(&payload.map_err(|why| Failure::new(Code::Usage, why))?)?
