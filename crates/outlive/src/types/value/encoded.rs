@@ -5,7 +5,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::{DecodeValue, EncodeValue, decode};
-use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload, sealed};
 use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
@@ -146,35 +145,7 @@ unsafe impl<C: Codec> Payload for Encoded<C> {
         PayloadType::from_foreign(Self::ENCODING, C::type_name(), C::schema())
     }
 
-    fn describe_payload() -> TypeDescription {
-        TypeDescription::opaque::<u8>()
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    #[inline]
-    fn fits(_bytes: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    fn is_valid(_bytes: &[u8]) -> bool {
-        true
-    }
-
-    #[inline]
-    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
-        // SAFETY: length and lifetime by the caller.
-        Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
-    }
-
-    #[inline]
-    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
-        // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
-        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
-    }
+    any_bytes!();
 }
 
 impl<C: Codec> EncodeValue for Encoded<C> {

@@ -2,12 +2,48 @@
 //!
 //! [`EncodeValue`] and [`DecodeValue`] are what ports need to send and receive values;
 //! `encoded` has them for the codecs of other libraries, `msgpack` for all types of serde.
+#![allow(unsafe_code)]
 
 use std::fmt;
 
 use super::payload::{Encoding, Payload};
 use super::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
+
+/// What a `Payload` is that is transparent over `bytes: [u8]` and has `new`: any bytes are one.
+macro_rules! any_bytes {
+    () => {
+        fn describe_payload() -> crate::types::TypeDescription {
+            crate::types::TypeDescription::opaque::<u8>()
+        }
+
+        fn bytes(&self) -> &[u8] {
+            &self.bytes
+        }
+
+        #[inline]
+        fn fits(_bytes: usize) -> bool {
+            true
+        }
+
+        #[inline]
+        fn is_valid(_bytes: &[u8]) -> bool {
+            true
+        }
+
+        #[inline]
+        unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
+            // SAFETY: length and lifetime by the caller.
+            Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
+        }
+
+        #[inline]
+        unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
+            // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
+            unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
+        }
+    };
+}
 
 pub(crate) mod encoded;
 #[cfg(feature = "msgpack")]

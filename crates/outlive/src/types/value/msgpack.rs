@@ -8,7 +8,6 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
 use super::{DecodeValue, EncodeValue};
-use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload, sealed};
 use crate::{Error, ErrorKind, Result};
 
@@ -73,35 +72,7 @@ unsafe impl<T: 'static> Payload for MsgPack<T> {
         std::any::type_name::<T>()
     }
 
-    fn describe_payload() -> TypeDescription {
-        TypeDescription::opaque::<u8>()
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    #[inline]
-    fn fits(_bytes: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    fn is_valid(_bytes: &[u8]) -> bool {
-        true
-    }
-
-    #[inline]
-    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
-        // SAFETY: length and lifetime by the caller.
-        Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
-    }
-
-    #[inline]
-    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
-        // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
-        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
-    }
+    any_bytes!();
 }
 
 impl<T: Serialize + 'static> EncodeValue for MsgPack<T> {
