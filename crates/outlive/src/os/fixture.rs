@@ -65,6 +65,33 @@ pub(crate) fn close_number(fd: i32) {
     unsafe { libc::close(fd) };
 }
 
+const ALONE: &str = "OUTLIVE_TEST_ALONE";
+
+/// Whether this is the process of its own that `test` of `module` needs; else runs it in one.
+pub(crate) fn in_a_child(module: &str, test: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let name = format!("{}::{test}", module.trim_start_matches("outlive::"));
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let done = child.args(["--exact", &name]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// Lets this process have descriptors below `number` only; returns what it was.
+pub(crate) fn limit_descriptors(number: u64) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls take a struct that lives through them.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
+        let was = std::mem::replace(&mut limit.rlim_cur, number);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
+        was
+    }
+}
+
 /// As a program does that becomes a daemon.
 pub(crate) fn close_all_descriptors() {
     // SAFETY: in a child that the test has to itself.

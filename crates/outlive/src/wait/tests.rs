@@ -687,13 +687,8 @@ fn what_the_first_member_finds_keeps_no_other_from_asking() {
 
 #[test]
 fn a_set_whose_descriptor_was_closed_does_not_spin() {
-    if std::env::var_os("OUTLIVE_TEST_ALONE").is_none() {
-        // In a process of its own: a test beside it may get the number.
-        let name = "wait::tests::a_set_whose_descriptor_was_closed_does_not_spin";
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let out = alone.args([name, "--exact"]).env("OUTLIVE_TEST_ALONE", "1").output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout);
-        assert!(out.status.success() && said.contains("1 passed"), "{said}");
+    // A test beside it may get the number.
+    if !fixture::in_a_child(module_path!(), "a_set_whose_descriptor_was_closed_does_not_spin") {
         return;
     }
     let dir = TempDir::new("set-closed");

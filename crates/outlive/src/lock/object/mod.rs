@@ -27,8 +27,8 @@ use crate::os::process::{fork, memory, sched};
 use crate::os::sleep::pi::PiWord;
 use crate::os::syserr;
 use crate::os::time::deadline::Deadline;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::{AtomicU64, fault};
 use crate::types::payload::require_any_bytes;
 use crate::types::{Encoding, Message, PayloadType};
 use crate::{Error, ErrorKind, Result};
@@ -402,9 +402,14 @@ fn in_use(fd: &OwnedFd, path: &Path, expect: Expect) -> Result<Option<NotInChild
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         lock => lock?,
     };
-    let held = filelock::try_lock_read(&lock)? && file::same_file(&lock, path)?;
     let same = file::identity(&lock, path)? == file::identity(fd, path)?;
-    Ok((held && same).then_some(lock))
+    if same { hold(lock, path) } else { Ok(None) }
+}
+
+/// `lock` with the shared lock, if no cleaner is at its file, which still lies at `path`.
+fn hold(lock: NotInChild, path: &Path) -> Result<Option<NotInChild>> {
+    let held = filelock::try_lock_read(&lock)? && file::same_file(&lock, path)?;
+    Ok(held.then_some(lock))
 }
 
 /// Opens and checks an existing file; `None` when a cleaner is at it.
@@ -491,9 +496,14 @@ fn create(
     if let Some((offset, bytes)) = value {
         map.copy_in(at::OBJECT + offset, bytes)?;
     }
-    let fd = draft.link(path)?;
+    if fault("lock.link_first") {
+        let expect = Expect { writable: true, min_len: bytes as u64, owner: None };
+        return Ok(in_use(&draft.link(path)?, path, expect)?.map(|lock| (map, lock)));
+    }
+    // Before the link: who lacks a descriptor for it must leave no file behind.
+    let lock = NotInChild::open_for_life(|| draft.reopen())?;
+    let _fd = draft.link(path)?;
     // Only now: on some file systems linking gives the draft's own lock back.
-    let owner = domain.access.owner_required();
-    let lock = in_use(&fd, path, Expect { writable: true, min_len: bytes as u64, owner })?;
+    let lock = hold(lock, path)?;
     Ok(lock.map(|lock| (map, lock)))
 }

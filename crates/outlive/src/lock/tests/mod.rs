@@ -753,6 +753,7 @@ fn a_forked_child_keeps_no_lock_from_being_cleaned() {
 }
 
 mod elsewhere;
+mod few_descriptors;
 mod leaks;
 // Other C libraries have another robust list.
 #[cfg(target_env = "gnu")]

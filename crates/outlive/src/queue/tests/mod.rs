@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::node::Node;
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, in_a_child};
 use crate::os::time::deadline::Deadline;
 use crate::types::{Headed, Message};
 use crate::{Domain, ErrorKind, NodeBuilder};
@@ -55,21 +55,6 @@ fn files(dir: &TempDir) -> Vec<String> {
         .unwrap_or_default();
     names.sort();
     names
-}
-
-const IN_CHILD: &str = "OUTLIVE_TEST_QUEUE_CHILD";
-
-/// Whether this is the process of its own that `test` of `module` needs; else runs it in one.
-fn in_a_child(module: &str, test: &str) -> bool {
-    if std::env::var_os(IN_CHILD).is_some() {
-        return true;
-    }
-    let name = format!("{}::{test}", module.trim_start_matches("outlive::"));
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let done = child.args(["--exact", &name]).env(IN_CHILD, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
-    false
 }
 
 fn lanes(dir: &TempDir) -> usize {

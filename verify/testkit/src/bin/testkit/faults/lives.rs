@@ -17,6 +17,17 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[History("interrupt-ends-all-waits")],
     ),
     fault(
+        "lock.link_first",
+        "a lock without a descriptor to keep is there for others",
+        &[
+            Unit(
+                "lock::tests::few_descriptors::\
+                 an_object_that_lacks_a_descriptor_leaves_no_file_behind",
+            ),
+            History("no-descriptor-leaves-no-lock"),
+        ],
+    ),
+    fault(
         "segment.look_first",
         "data of an object in a segment are taken for a lock of another domain",
         &[
