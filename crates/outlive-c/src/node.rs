@@ -113,6 +113,7 @@ pub struct outlive_watch {
 }
 
 /// Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
+/// One that was watched before gives a watch that says it is gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_open(
     node: Option<&outlive_node>,

@@ -170,6 +170,7 @@ impl Node {
     }
 
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
+    /// One that was watched before gives a watch that says it is gone.
     fn watch(&self, py: Python<'_>, #[pyo3(from_py_with = count)] id: u64) -> PyResult<Watch> {
         let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
         let inner = Port::new(watch, format!("Watch of node {id}"));

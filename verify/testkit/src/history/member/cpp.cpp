@@ -2,9 +2,8 @@
 //
 // Its argument: the root. Steps come on standard input, answers go to standard output.
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -14,173 +13,22 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <sched.h>
 #include <set>
 #include <string>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <variant>
 #include <vector>
 
 #include <outlive.hpp>
 
+#include "surroundings.hpp"
+#include "things.hpp"
 #include "words.hpp"
 
 namespace {
-
-struct held_sample {
-    outlive::sample<words> it;
-    seen was;
-};
-struct ticket {
-    u64 number;
-    handle of;
-};
-struct in_hand {
-    outlive::request<words> it;
-    handle of;
-    u64 number, parts;
-};
-using mutex = outlive::robust_mutex<data>;
-using rwlock = outlive::robust_shared_mutex<data>;
-using thing =
-    std::variant<outlive::node, outlive::publisher<words>, outlive::subscriber<words>, held_sample,
-                 outlive::producer<words>, outlive::consumer<words>, outlive::message<words>, mutex,
-                 rwlock, outlive::watch, outlive::client<words, words>, ticket,
-                 outlive::server<words, words>, in_hand>;
-
-// What only the thread that took it may use.
-struct lent {
-    outlive::loan<words> it;
-    handle of;
-};
-struct held {
-    handle of;
-    bool reads;
-};
-using own = std::variant<lent, held>;
-
-std::string root;
-std::mutex guard; // of these three, and of standard output
-// Never freed: who exits leaves everything open.
-auto &things = *new std::map<handle, std::unique_ptr<thing>>;
-auto &sent = *new std::map<handle, u64>;
-auto &leaked = *new std::vector<std::unique_ptr<thing>>;
-
-thing &thing_of(handle on) {
-    const std::lock_guard lock(guard);
-    return *things.at(on);
-}
-template <class T> T &get(handle on) { return std::get<T>(thing_of(on)); }
-template <class T> void put(handle on, T it) {
-    const std::lock_guard lock(guard);
-    things[on] = std::make_unique<thing>(std::move(it));
-}
-std::unique_ptr<thing> taken(handle on) {
-    const std::lock_guard lock(guard);
-    auto it = std::move(things.at(on));
-    things.erase(on);
-    return it;
-}
-u64 number_of(handle on) {
-    const std::lock_guard lock(guard);
-    return sent[on];
-}
-void count_up(handle on) {
-    const std::lock_guard lock(guard);
-    ++sent[on];
-}
-// Of a program that ends by returning from `main`; by then its thread's locals are gone. What
-// borrows goes first, as in safe code.
-struct at_end {
-    bool closes = false;
-    ~at_end() {
-        if (closes) {
-            std::erase_if(things, [](const auto &it) {
-                return std::holds_alternative<outlive::message<words>>(*it.second);
-            });
-            things.clear();
-        }
-    }
-} ending;
-void say(const std::string &line) {
-    const std::lock_guard lock(guard);
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fflush(stdout);
-}
-
-const outlive::node &node_of(const step &s) { return get<outlive::node>(s.arg("node")); }
-std::string name(const char *kind, u64 number) { return std::string("/h/") + kind + std::to_string(number); }
-
-// To another directory; see `change_directory` in `member/mod.rs`.
-std::atomic<bool> names_relative = false;
-
-void change_directory(u64 to) {
-    namespace fs = std::filesystem;
-    const auto gone = fs::temp_directory_path() / ("gone-" + std::to_string(::getpid()));
-    if (to == 2) {
-        fs::create_directory(gone);
-    }
-    fs::current_path(to == 0 ? fs::path("/") : to == 1 ? fs::path(root).parent_path() : gone);
-    if (to == 2) {
-        fs::remove(gone);
-    }
-    names_relative = to != 2;
-}
-
-// The root, by a relative path where there is one.
-std::string root_from_here() {
-    namespace fs = std::filesystem;
-    return names_relative ? fs::path(root).lexically_relative(fs::current_path()).string() : root;
-}
-
-// Limits that are lowered in mid-life; see `member/limits.rs`.
-std::atomic<bool> was_limited = false;
-constexpr int again_calls = 1100;
-
-// Descriptors or bytes of address space that are in use.
-u64 used(u64 what) {
-    std::ifstream status("/proc/self/statm");
-    u64 pages = 0;
-    switch (what) {
-    case 0: {
-        const auto all = std::filesystem::directory_iterator("/proc/self/fd");
-        return static_cast<u64>(std::distance(begin(all), end(all))) - 2;
-    }
-    case 1: status >> pages; return pages * 4096;
-    default: return 0;
-    }
-}
-
-void set_limit(const step &s, bool lower) {
-    constexpr std::array resources{RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_FSIZE};
-    const auto what = s.arg("what");
-    const auto resource = resources.at(what);
-    rlimit limit{};
-    ::getrlimit(resource, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    if (lower) {
-        const auto to = used(what) + s.arg("left") * (what == 0 ? 1 : 1024);
-        limit.rlim_cur = std::min<rlim_t>(to, limit.rlim_max);
-    }
-    if (::setrlimit(resource, &limit) != 0) {
-        throw fails{"Failed", "no limit can be set"};
-    }
-}
-
-// The calling thread's, and its processors; where that is not allowed it goes on as it was.
-void set_priority(const step &s) {
-    const sched_param fifo{static_cast<int>(s.arg("fifo"))};
-    cpu_set_t cpus;
-    std::fill_n(reinterpret_cast<unsigned char *>(&cpus), sizeof cpus, s.arg("one") == 1 ? 0 : 0xff);
-    CPU_SET(0, &cpus);
-    ::sched_setaffinity(0, sizeof cpus, &cpus);
-    ::sched_setscheduler(0, fifo.sched_priority > 0 ? SCHED_FIFO : SCHED_OTHER, &fifo);
-}
 
 // Receives until there is nothing, the first time waiting; then looks at all events.
 template <class Port, class See> void take_all(Port &port, const step &s, reply &r, See see) {
@@ -240,9 +88,33 @@ void unlock(const held &it) {
     }
 }
 
+// What the signal handler raises.
+std::atomic<const outlive::interrupt *> to_raise = nullptr;
+
+void raise(const outlive::interrupt &it, bool by_signal) {
+    if (!by_signal) {
+        return it.raise();
+    }
+    to_raise = &it;
+    std::signal(SIGUSR1, [](int) { to_raise.load()->raise(); });
+    std::raise(SIGUSR1);
+}
+
+// How often somebody was about to wait for a notification.
+std::atomic<u64> sleeps = 0;
+
+// Whether that thread of ours sleeps: it has let go what it was to let go.
+bool is_in_futex(pid_t tid) {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/syscall");
+    long call = -1;
+    return file >> call && call == SYS_futex;
+}
+
 struct actor {
     u64 thread;
     std::map<handle, own> mine;
+    outlive::wait_set set{};
+    int silent[2] = {-1, -1}; // a pipe in which nothing ever comes
 
     // Opens; whether it did.
     bool opens(const step &s, reply &r) {
@@ -279,6 +151,16 @@ struct actor {
             put(made, must(node_of(s).mutex<data>(name("mutex", s.arg("mutex")))));
         } else if (s.verb == "rwlock") {
             put(made, must(node_of(s).shared_mutex<data>(name("rwlock", s.arg("mutex")))));
+        } else if (s.verb == "pi-mutex") {
+            put(made, must(node_of(s).pi_mutex<data>(name("pi", s.arg("mutex")))));
+        } else if (s.verb == "condvar") {
+            put(made, must(node_of(s).condition(name("condvar", s.arg("condvar")))));
+        } else if (s.verb == "semaphore") {
+            put(made, must(node_of(s).semaphore(name("semaphore", s.arg("semaphore")), s.arg("permits"))));
+        } else if (s.verb == "set") {
+            put(made, must(node_of(s).lockless_set(name("set", s.arg("set")), s.arg("capacity"))));
+        } else if (s.verb == "interrupt") {
+            put(made, outlive::interrupt());
         } else if (s.verb == "client") {
             outlive::service_options options;
             options.resume = s.arg("resume") == 1;
@@ -355,8 +237,9 @@ struct actor {
         return true;
     }
 
-    template <class Lock> void lock(Lock &it, const step &s, reply &r) {
-        const bool died = must(it.acquire(s.until())) == outlive::acquired::owner_died;
+    // What a dead owner left is made whole, given up, or kept as it is.
+    template <class Lock>
+    void inherit(Lock &it, handle of, handle guard, bool died, const step &s, reply &r) {
         r.value = died;
         r.data.assign((*it).begin(), (*it).end());
         if (died && s.arg("heal") == 1) {
@@ -366,7 +249,97 @@ struct actor {
         if (died && s.arg("heal") == 0) {
             it.unlock();
         } else {
-            mine.emplace(s.arg("new"), held{s.on(), false});
+            mine.emplace(guard, held{of, false});
+        }
+    }
+
+    template <class Lock> void lock(Lock &it, const step &s, reply &r) {
+        const bool died = must(it.acquire(s.until())) == outlive::acquired::owner_died;
+        inherit(it, s.on(), s.arg("new"), died, s, r);
+    }
+
+    // Says 1 for a death and 2 for a notification.
+    void sleep(const step &s, reply &r) {
+        const handle guard = s.arg("guard");
+        const auto of = std::get<held>(mine.at(guard)).of;
+        mine.erase(guard);
+        auto &it = get<mutex>(of);
+        ++sleeps;
+        const auto notified = get<outlive::robust_condition>(s.on()).wait(it, s.until());
+        if (!notified && notified.error() != OUTLIVE_OWNER_DIED) {
+            fail(notified.error());
+        }
+        inherit(it, of, guard, !notified, s, r);
+        r.value += notified && *notified ? 2 : 0;
+    }
+
+    bool without_data(const step &s, reply &r) {
+        if (s.verb == "notify") {
+            auto &it = get<outlive::robust_condition>(s.on());
+            s.arg("all") == 1 ? it.notify_all() : it.notify_one();
+        } else if (s.verb == "acquire") {
+            auto &it = get<outlive::robust_semaphore>(s.on());
+            auto permit = must(it.acquire(s.until()));
+            r.value = permit.owner_died();
+            r.data = {permit.index(), it.available()};
+            mine.emplace(s.arg("new"), std::move(permit));
+        } else if (s.verb == "insert") {
+            r.value = must(get<outlive::lockless_set>(s.on()).insert(s.arg("id")));
+        } else if (s.verb == "remove") {
+            r.value = get<outlive::lockless_set>(s.on()).remove(s.arg("id"));
+        } else if (s.verb == "ids") {
+            const auto &it = get<outlive::lockless_set>(s.on());
+            r.data = it.ids();
+            for (u64 id = 0; id < ids_max; ++id) {
+                if (it.contains(id)) {
+                    r.data.push_back(id);
+                }
+            }
+        } else if (s.verb == "raise") {
+            raise(get<outlive::interrupt>(s.on()), s.arg("signal") == 1);
+        } else if (s.verb == "raised") {
+            r.value = get<outlive::interrupt>(s.on()).is_raised();
+        } else if (s.verb == "clear") {
+            get<outlive::interrupt>(s.on()).clear();
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    static outlive::member member_of(thing &it) {
+        return std::visit(
+            [](auto &port) -> outlive::member {
+                if constexpr (requires { outlive::member(port); }) {
+                    return port;
+                } else {
+                    throw as_told{};
+                }
+            },
+            it);
+    }
+
+    // Waits for up to three things; the handles of what is ready.
+    void wait(const step &s, reply &r) {
+        std::vector<handle> handles;
+        std::vector<outlive::member> members;
+        for (const char *name : {"on", "and", "or"}) {
+            if (const auto handle = s.arg(name)) {
+                handles.push_back(handle);
+                members.push_back(member_of(thing_of(handle)));
+            }
+        }
+        if (s.arg("fd") == 1) {
+            if (silent[0] < 0 && ::pipe(silent) != 0) {
+                throw fails{"Failed", "no pipe"};
+            }
+            members.push_back(outlive::descriptor{silent[0]});
+        }
+        must(set.wait(std::span(members), s.until()));
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            if (members[i].ready()) {
+                r.data.push_back(i < handles.size() ? handles[i] : 0);
+            }
         }
     }
 
@@ -386,6 +359,13 @@ struct actor {
         } else if (s.verb == "write") {
             auto &to = data_of(std::get<held>(mine.at(s.on())).of);
             std::fill_n(to.begin(), s.arg("half") == 1 ? 2 : 4, s.arg("value"));
+        } else if (s.verb == "sleep") {
+            sleep(s, r);
+        } else if (s.verb == "wait") {
+            wait(s, r);
+        } else if (s.verb == "remove-lock") {
+            const char *const kinds[] = {"mutex", "rwlock", "pi"};
+            must(node_of(s).remove_lock(name(kinds[s.arg("rw")], s.arg("mutex"))));
         } else if (s.verb == "await") {
             r.value = get<outlive::watch>(s.on()).wait(s.until());
         } else {
@@ -554,6 +534,10 @@ struct actor {
         if (auto *port = std::get_if<outlive::server<words, words>>(&it)) { return done(port->receive()); }
         if (auto *port = std::get_if<mutex>(&it)) { return done(port->acquire(outlive::deadline::now)); }
         if (auto *port = std::get_if<rwlock>(&it)) { return port->acquire_shared(outlive::deadline::now); }
+        if (auto *port = std::get_if<outlive::robust_semaphore>(&it)) { return done(port->acquire(outlive::deadline::now)); }
+        if (auto *port = std::get_if<outlive::lockless_set>(&it)) {
+            return port->remove(1) ? outlive::expected<void>() : done(port->insert(1));
+        }
         return outlive::unexpected(outlive::error(OUTLIVE_FORKED_CHILD));
     }
 
@@ -632,7 +616,7 @@ struct actor {
     }
 
     void act(const step &s, reply &r) {
-        if (opens(s, r) || messages(s, r) || locks(s, r) || services(s, r) || domain(s, r)) {
+        if (opens(s, r) || messages(s, r) || locks(s, r) || without_data(s, r) || services(s, r) || domain(s, r)) {
             return;
         }
         if (s.verb == "drop") {
@@ -680,6 +664,7 @@ struct steps {
     std::mutex lock;
     std::condition_variable more;
     std::deque<step> all;
+    std::atomic<pid_t> tid = 0; // of whom they are for
 
     void push(step s) {
         const std::lock_guard guard(lock);
@@ -697,6 +682,7 @@ struct steps {
 
 void run(steps &of, u64 thread) {
     actor me{thread, {}};
+    of.tid = static_cast<pid_t>(::syscall(SYS_gettid));
     for (;;) {
         const auto s = of.pop();
         if (s.verb == "end" || s.verb == "crash") {
@@ -704,6 +690,14 @@ void run(steps &of, u64 thread) {
         }
         me.answer(s);
     }
+}
+
+void say_asleep(const steps &of, u64 thread, u64 before) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while ((sleeps == before || !is_in_futex(of.tid)) && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    say(reply().line(thread, {"Asleep", ""}, 0, 0));
 }
 
 step parse(const std::string &line) {
@@ -749,7 +743,13 @@ void dispatch(steps &first) {
             ok(me);
         } else {
             auto &to = of(s.thread);
+            const auto me = s.thread;
+            const bool sleeps_now = s.verb == "sleep";
+            const auto before = sleeps.load();
             to.push(std::move(s));
+            if (sleeps_now) {
+                say_asleep(to, me, before);
+            }
         }
     }
     std::exit(0);

@@ -6,19 +6,20 @@ Its arguments: the root. Steps come on standard input, answers go to standard ou
 import os
 import queue
 import resource
+import socket
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 
 import outlive
+from words import PARTS, UNSAID, WORDS_MIN, Reply, Seen, content
 
-WORDS_MIN, PARTS = 4, 64
 KINDS = {"Refused": 2, "Timeout": 3, "ServerDied": 4, "Corrupt": 5}
-MASK = (1 << 64) - 1
-UNSAID = MASK
+IDS = 80  # see `model/mod.rs`
 AGAIN_CALLS = 1100  # see `member/limits.rs`
 
 root = sys.argv[1]
@@ -42,54 +43,6 @@ class AsTold(Exception):
 
 class Fails(Exception):
     """Not of the library: its kind and text."""
-
-
-def check_sum(words):
-    total = len(words)
-    for word in words[:3] + words[WORDS_MIN:]:
-        total = ((total ^ word) * 0x9E37_79B9_7F4A_7C15) & MASK
-        total = (total << 29 | total >> 35) & MASK
-    return total
-
-
-def content(handle, n, count):
-    words = [handle << 32, n, 0, 0]
-    x = (words[0] << 17 | words[0] >> 47) & MASK ^ n
-    for _ in range(WORDS_MIN, max(count, WORDS_MIN)):
-        x = (x * 0x5851_F42D_4C95_7F2D + 1) & MASK
-        words.append(x)
-    words[3] = check_sum(words)
-    return np.array(words, np.uint64)
-
-
-class Seen:
-    """A message that came."""
-
-    def __init__(self, array, seq=0, lost=0, borrowed=False, id=(0, 0)):
-        words = [] if array is None else array.view(np.uint64).tolist()
-        self.whole = len(words) >= WORDS_MIN and words[3] == check_sum(words)
-        self.sender, self.n = (words[0] >> 32, words[1]) if self.whole else (0, 0)
-        self.seq, self.lost, self.borrowed, self.id = seq, lost, borrowed, id
-
-    def same(self, other):
-        return (self.whole, self.sender, self.n) == (other.whole, other.sender, other.n)
-
-    def __str__(self):
-        bits = f"{int(self.whole)}.{int(self.borrowed)}"
-        return f" m={self.sender}.{self.n}.{self.seq}.{self.lost}.{bits}.{self.id[0]}.{self.id[1]}"
-
-
-class Reply:
-    def __init__(self):
-        self.value, self.id, self.seen, self.news, self.data = 0, (0, 0), [], [], []
-
-    def line(self, thread, outcome, text, took):
-        line = f"{thread} {outcome} v={self.value} id={self.id[0]}.{self.id[1]} took={took[0]}.{took[1]}"
-        line += "".join(map(str, self.seen))
-        for what, id in self.news:
-            line += f" e={['joined', 'left', 'died', 'corrupt'].index(what)}.0.0.{id[0]}.{id[1]}"
-        line += "".join(f" d={word}" for word in self.data)
-        return line + (" # " + text.replace("\n", " ") if text else "") + "\n"
 
 
 def say(line):
@@ -206,12 +159,32 @@ def rwlock(step, reply):
     return outlive.RobustRwLock(node_of(step), f"/h/rwlock{step['mutex']}", np.uint64, (4,))
 
 
+def pi_mutex(step, reply):
+    name = f"/h/pi{step['mutex']}"
+    return outlive.RobustMutex(node_of(step), name, np.uint64, (4,), inherits_priority=True)
+
+
+def condvar(step, reply):
+    return outlive.RobustCondition(node_of(step), f"/h/condvar{step['condvar']}")
+
+
+def semaphore(step, reply):
+    return outlive.RobustSemaphore(
+        node_of(step), f"/h/semaphore{step['semaphore']}", step["permits"]
+    )
+
+
+def set_(step, reply):
+    return outlive.LocklessSet(node_of(step), f"/h/set{step['set']}", step["capacity"])
+
+
 def watch(step, reply):
     return node_of(step).watch(step["target"])
 
 
 OPENS = [node, publisher, subscriber, producer, consumer, client, server, mutex, rwlock, watch]
-OPENS = {step.__name__: step for step in OPENS}
+OPENS += [pi_mutex, condvar, semaphore, set_]
+OPENS = {step.__name__.rstrip("_").replace("_", "-"): step for step in OPENS}
 
 
 # The others.
@@ -342,6 +315,12 @@ def lock(step, reply):
         if not it.acquire(wait):
             raise Fails("Timeout" if wait else "WouldBlock", "it is held")
         held = Held(it, None, it.data)
+    inherit(step["new"], held, step, reply)
+
+
+def inherit(handle, held, step, reply):
+    """What a dead owner left is made whole, given up, or kept as it is."""
+    it = held.lock
     reply.data = held.data.tolist()
     reply.value = int(it.owner_died)
     if reply.value and step["heal"] == 1:
@@ -350,7 +329,7 @@ def lock(step, reply):
     if reply.value and step["heal"] == 0:
         held.end()
     else:
-        own[step["new"]] = ("held", held, step["on"], step["thread"])
+        own[handle] = ("held", held, step["on"], step["thread"])
 
 
 def read(step, reply):
@@ -359,6 +338,86 @@ def read(step, reply):
     held = Held(it, guard, guard.__enter__())
     reply.data = held.data.tolist()
     own[step["new"]] = ("held", held, step["on"], step["thread"])
+
+
+answers = Counter()  # steps of each thread
+
+
+def is_asleep(tid):
+    """Whether that thread of ours sleeps on a word that is shared: others are the interpreter's."""
+    with open(f"/proc/self/task/{tid}/syscall") as file:
+        call, *args = file.read().split()
+    return call in ("202", "98") and int(args[1], 16) & 0x80 == 0
+
+
+def say_asleep(me, thread, before):
+    """Once it has let go what it was to let go; or is back already."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until and answers[me] == before and not is_asleep(thread.native_id):
+        time.sleep(0.001)
+    say(Reply().line(me, "Asleep", "", (0, 0)))
+
+
+def sleep(step, reply):
+    """Says 1 for a death and 2 for a notification."""
+    _, held, _, _ = own.pop(step["guard"])
+    held.data = None
+    notified = things[step["on"]].wait(held.lock, wait_of(step))
+    held.data = held.lock.data
+    inherit(step["guard"], held, step, reply)
+    if not reply.value:
+        reply.value = 2 * int(notified)
+
+
+def notify(step, reply):
+    it = things[step["on"]]
+    it.notify_all() if step["all"] == 1 else it.notify()
+
+
+def remove_lock(step, reply):
+    node_of(step).remove_lock(f"/h/{['mutex', 'rwlock', 'pi'][step['rw']]}{step['mutex']}")
+
+
+def acquire(step, reply):
+    """Takes a permit: its number, and how many are free then."""
+    it = things[step["on"]]
+    wait = wait_of(step)
+    permit = it.acquire(wait)
+    if permit is None:
+        raise Fails("Timeout" if wait else "WouldBlock", "all are held")
+    reply.value = int(permit.owner_died)
+    reply.data = [permit.index, it.available]
+    own[step["new"]] = ("permit", permit, step["on"], step["thread"])
+
+
+def insert(step, reply):
+    reply.value = int(things[step["on"]].insert(step["id"]))
+
+
+def remove(step, reply):
+    reply.value = int(things[step["on"]].remove(step["id"]))
+
+
+def ids(step, reply):
+    it = things[step["on"]]
+    reply.data = it.ids() + [id for id in range(IDS) if id in it]
+
+
+# A thread's wait set, and a descriptor on which nothing ever comes.
+of_thread = threading.local()
+
+
+def wait(step, reply):
+    if not hasattr(of_thread, "set"):
+        of_thread.set, of_thread.silent = outlive.WaitSet(), socket.socketpair()
+    handles = [handle for handle in (step["on"], step["and"], step["or"]) if handle]
+    its = [things[handle] for handle in handles]
+    members = [it.it if isinstance(it, Port) else it for it in its]
+    silent = of_thread.silent[:1] if step["fd"] == 1 else ()
+    ready = of_thread.set.wait([*members, *silent], wait_of(step))
+    reply.data = [handle for handle, it in zip(handles, members) if any(it is r for r in ready)]
+    if len(reply.data) < len(ready):
+        raise Fails("Failed", "a wait set names the descriptor")
 
 
 def write(step, reply):
@@ -461,6 +520,8 @@ def let_go(step, exception=None):
         what, it, *_ = own.pop(on)
         if what == "held":
             it.end(exception)
+        elif what == "permit":
+            let_go_of_permit(on, it, exception)
         elif exception:
             in_with(it, exception)
         else:
@@ -471,6 +532,14 @@ def let_go(step, exception=None):
         in_with(it, exception)
     elif isinstance(it, Port) and (on % 2 or isinstance(it.it, outlive.Server)):
         it.it.close()  # a request in hand keeps its server
+
+
+def let_go_of_permit(on, it, exception):
+    """Every second one by its last reference."""
+    if exception:
+        in_with(it, exception)
+    elif on % 2:
+        it.release()
 
 
 def in_with(it, exception):
@@ -534,6 +603,8 @@ def refused(handle, it):
         outlive.Server: lambda: port.receive(0),
         outlive.RobustMutex: lambda: port.acquire(0),
         outlive.RobustRwLock: lambda: port.acquire_read(0),
+        outlive.RobustSemaphore: lambda: port.acquire(0),
+        outlive.LocklessSet: lambda: port.remove(1) or port.insert(1),
     }
     used = calls.get(type(port))
     if used is None:
@@ -637,7 +708,8 @@ def priority(step, reply):
 
 DOES = [publish, insist, loan, commit, receive, take, check, send, get, hold, lock, read, write, ask, call]
 DOES += [replies, reply_for, cancel, serve, part, answer, refuse, wanted, drop, unwind, leak, clean]
-DOES += [audit, fork, limit, unlimit, chdir, priority, close]
+DOES += [audit, fork, limit, unlimit, chdir, priority, close, sleep, notify, remove_lock, acquire]
+DOES += [insert, remove, ids, wait]
 DOES = {step.__name__.replace("_", "-"): step for step in DOES} | {"await": await_}
 
 
@@ -661,6 +733,7 @@ def act(step):
         outcome, text = "Panic", f"{type(e).__name__}: {e}"
     took = (time.thread_time_ns() - cpu) // 1000, (time.monotonic_ns() - wall) // 1000
     say(reply.line(step["thread"], outcome, text, took))
+    answers[step["thread"]] += 1
 
 
 def run(steps, me):
@@ -679,7 +752,7 @@ def parse(line):
 
 
 def dispatch(main):
-    threads = {0: (main, None)}
+    threads = {0: (main, threading.main_thread())}
     for line in sys.stdin:
         step = parse(line)
         me, verb = step["thread"], step["verb"]
@@ -689,7 +762,7 @@ def dispatch(main):
             step["verb"] = "end"
             for steps, thread in reversed(threads.values()):
                 steps.put(step)
-                if thread:
+                if steps is not main:
                     thread.join()
             return
         elif verb == "thread":
@@ -704,7 +777,11 @@ def dispatch(main):
             thread.join()
             say(Reply().line(me, "ok", "", (0, 0)))
         else:
-            threads[me][0].put(step)
+            steps, thread = threads[me]
+            before = answers[me]
+            steps.put(step)
+            if verb == "sleep":
+                say_asleep(me, thread, before)
     os._exit(0)
 
 

@@ -127,6 +127,10 @@ impl Model {
             }
             // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
             Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
+            // An interpreter that ends may or may not give it back.
+            Verb::Leak if at.language == PYTHON && matches!(on(it), Some(Kind::Permit { .. })) => {
+                false
+            }
             // Who waits for an interrupt has a share of it.
             Verb::Drop | Verb::Leak | Verb::Unwind => {
                 let shared = matches!(on(it), Some(Kind::Interrupt { .. }));
@@ -245,26 +249,24 @@ fn is_in_hand(kind: &Kind) -> bool {
 
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
-    use Verb::{Acquire, Condvar, Connect, Crowd, Notify, Peer, PiMutex, Pop, Push, Reconnect};
-    use Verb::{Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer};
-    use Verb::{Ids, Insert, Remove, RemoveLock, RtOpen, Semaphore, Set, Sleep, Wait};
-    use Verb::{Peek, Place, Poke, RemoveSegment, Segment};
+    use Verb::{Connect, Crowd, Peek, Peer, Place, Poke, Pop, Push, Reconnect, RemoveSegment};
+    use Verb::{Fired, RtOpen, Segment, StopTimer, Timer};
     let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
-    let locks = [Acquire, Condvar, Notify, PiMutex, RemoveLock, Semaphore, Sleep];
-    let others = [Crowd, Wait, Set, Insert, Remove, Ids];
     let segments = [Peek, Place, Poke, RemoveSegment, Segment];
-    let timers = [Clear, Fired, Interrupt, Raise, Raised, StopTimer, Timer];
+    // Elsewhere one does not say when it is due.
+    let timers = [Fired, StopTimer, Timer];
     step.arg("type") >= FIXED
-        || others.contains(&step.verb)
+        || step.verb == Crowd
         || segments.contains(&step.verb)
         || timers.contains(&step.verb)
         || rt.contains(&step.verb)
-        || locks.contains(&step.verb)
 }
 
 /// Nor, of these, one in Python: an interpreter without memory raises anywhere.
 fn lacks_python(step: &Step) -> bool {
-    step.verb == Verb::Limit && step.arg("what") == 1
+    use Verb::{Clear, Interrupt, Raise, Raised};
+    let lacks_memory = step.verb == Verb::Limit && step.arg("what") == 1;
+    lacks_memory || [Clear, Interrupt, Raise, Raised].contains(&step.verb)
 }
 
 /// Nor one in C++: its types are known when it is compiled.
