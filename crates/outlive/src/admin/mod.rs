@@ -99,17 +99,49 @@ impl Domain {
     /// The domain that nodes with these settings join. Creates nothing.
     ///
     /// # Errors
-    /// `InvalidName`; `NotOwned` when no directory of the RAM disk can be ours.
+    /// `InvalidName`; `NotOwned` when this user can have no directory on the RAM disk.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let settings = outlive::Node::builder().root(dir.path()).domain("arm");
+    /// let domain = outlive::Domain::of(&settings)?;
+    /// assert!(domain.nodes()?.is_empty() && !domain.dir().exists());
+    /// let camera = settings.name("camera").open()?;
+    /// assert_eq!(domain.nodes()?[0].id, camera.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn of(settings: &NodeBuilder) -> Result<Self> {
         Ok(Self { path: settings.domain_path()? })
     }
 
     /// The domain that `node` joined.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let domain = outlive::Domain::of_node(&node);
+    /// assert_eq!(domain.nodes()?.len(), 1);
+    /// drop(node); // the domain does not keep it
+    /// assert!(domain.nodes()?.is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn of_node(node: &Node) -> Self {
         Self { path: node.domain().clone() }
     }
 
     /// Its name: the one given, or `$OUTLIVE_DOMAIN`, or `default`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let settings = outlive::Node::builder().root(dir.path()).domain("arm");
+    /// let domain = outlive::Domain::of(&settings)?;
+    /// assert_eq!(domain.name(), "arm");
+    /// assert_eq!(domain.dir(), dir.path().join("arm"));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         self.path.dir.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
@@ -124,6 +156,17 @@ impl Domain {
     ///
     /// # Errors
     /// Those of opening its file `id`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let settings = outlive::Node::builder().root(dir.path());
+    /// let domain = outlive::Domain::of(&settings)?;
+    /// assert_eq!(domain.layout_version()?, None); // nobody has joined yet
+    /// let _node = settings.open()?;
+    /// assert_eq!(domain.layout_version()?, Some(outlive::LAYOUT_VERSION));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn layout_version(&self) -> Result<Option<u32>> {
         Ok(self.path.layout()?.map(|(version, _)| version))
     }
@@ -151,6 +194,21 @@ impl Domain {
     /// # Errors
     /// Those of reading the directory, and its files, such as `Io` without a free descriptor;
     /// `VersionMismatch` for a domain of another layout. A domain that does not exist is empty.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let domain = outlive::Domain::of(&settings)?;
+    /// let camera = settings.clone().name("camera").open()?;
+    /// let planner = settings.name("planner").open()?;
+    /// let nodes = domain.nodes()?;
+    /// assert_eq!((nodes[0].name.as_str(), nodes[0].alive), ("camera", true));
+    /// assert_eq!((nodes[1].id, nodes[1].pid), (planner.id(), std::process::id()));
+    /// drop(camera); // left; one that was killed is listed as dead until it is cleaned up
+    /// assert_eq!(domain.nodes()?.len(), 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn nodes(&self) -> Result<Vec<NodeInfo>> {
         self.must_be_readable()?;
         let dir = self.path.nodes();
@@ -181,6 +239,19 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// publisher.publish(&[0.5, 0.75, 1.0])?;
+    /// let scan = &domain.topics()?[0];
+    /// assert_eq!((scan.name.as_str(), scan.type_name.as_str()), ("/scan", "f32"));
+    /// assert_eq!((scan.publishers[0].messages, scan.publishers[0].payload_bytes), (1, 12));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn topics(&self) -> Result<Vec<topic::Info>> {
         self.must_be_readable()?;
         let mut out = Vec::new();
@@ -200,6 +271,18 @@ impl Domain {
     ///
     /// # Errors
     /// `InvalidName`; those of reading its files.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let _subscriber = node.topic::<u64>("/count")?.subscriber()?;
+    /// let count = domain.find_topic("/count")?.expect("opened above");
+    /// assert_eq!((count.publishers.len(), count.subscribers), (0, vec![node.id()]));
+    /// assert!(domain.find_topic("/cuont")?.is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn find_topic(&self, name: &str) -> Result<Option<topic::Info>> {
         let name = TopicName::new(name)?;
         self.found(self.topic(&name, &self.path.topics().join(name.file())))
@@ -315,14 +398,30 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send(&7)?;
+    /// let jobs = &domain.queues()?[0];
+    /// assert_eq!((jobs.name.as_str(), jobs.lanes[0].unread), ("/jobs", 1));
+    /// assert_eq!(jobs.consumer, Some(node.id()));
+    /// drop(consumer);
+    /// assert_eq!(domain.queues()?[0].consumer, None); // the message waits for the next one
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn queues(&self) -> Result<Vec<queue::Info>> {
         self.must_be_readable()?;
         queue::admin::list(&self.path)
     }
 
     /// The messages of queue `name` that its consumer has not received yet, at most `max` of them,
-    /// producer by producer. They stay where they are; those that the consumer receives during the
-    /// look are left out. `None` if there is no such queue.
+    /// producer by producer. They stay where they are; those that the consumer receives meanwhile
+    /// are left out. `None` if there is no such queue.
     ///
     /// # Errors
     /// `InvalidName`; those of reading its files.
@@ -348,6 +447,21 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let mut server = node.service::<f64, f64>("/root")?.server()?;
+    /// let mut client = node.service::<f64, f64>("/root")?.client()?;
+    /// client.send(&2.25)?;
+    /// let root = &domain.services()?[0];
+    /// assert_eq!((root.name.as_str(), root.unread), ("/root", 1));
+    /// assert_eq!((root.server, root.clients.len()), (Some(node.id()), 1));
+    /// # server.receive()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn services(&self) -> Result<Vec<service::Info>> {
         self.must_be_readable()?;
         service::admin::list(&self.path)
@@ -357,6 +471,23 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// use outlive::lock::LockState;
+    ///
+    /// let battery = node.mutex::<f64>("/battery")?;
+    /// let guard = battery.lock()?;
+    /// let lock = &domain.locks()?[0];
+    /// assert_eq!((lock.name.as_str(), lock.data_bytes), ("/battery", 8));
+    /// assert!(matches!(lock.state, LockState::Held { node: by, .. } if by == node.id()));
+    /// drop(guard);
+    /// assert_eq!(domain.locks()?[0].state, LockState::Free);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn locks(&self) -> Result<Vec<LockInfo>> {
         self.must_be_readable()?;
         lock::object::admin::list(&self.path)
@@ -397,6 +528,19 @@ impl Domain {
     ///
     /// # Crash safety
     /// **Strict.** After a death at any point the next call continues.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let subscriber = node.topic::<u64>("/count")?.subscriber()?;
+    /// let report = domain.clean()?;
+    /// assert_eq!((report.live_nodes, report.topics, report.domain_removed), (1, 0, false));
+    /// drop((subscriber, node));
+    /// assert!(domain.clean()?.domain_removed && !domain.dir().exists());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn clean(&self) -> Result<CleanReport> {
         let mut report = CleanReport::default();
         let Some(lock) = self.path.lock_existing()? else { return Ok(report) };

@@ -109,15 +109,28 @@ struct Inner {
     instance: u64,
 }
 
-/// A node that does not keep it: for interpreters, which end without dropping every value, so that
-/// one that refers to the node would have others told of a death.
+/// A reference that does not keep the node open. For interpreters: they exit without dropping every
+/// value, and if one of those held the node, others would see it die instead of leave.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct AtExit(Weak<Inner>);
 
 impl AtExit {
-    /// Leaves now if the node has not. Only where nothing of the node is used any more: to others
-    /// what it still has open is then a dead node's.
+    /// Leaves now unless the node already has. Call it only once nothing of the node is used any
+    /// more: others treat what it still has open as a dead node's.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # let other = outlive::Node::builder().root(dir.path()).open()?;
+    /// let watch = other.watch(node.id())?;
+    /// let at_exit = node.at_exit();
+    /// at_exit.leave();
+    /// assert!(!watch.is_alive(), "to others it left, though `node` is still here");
+    /// at_exit.leave(); // does nothing
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn leave(&self) {
         if let Some(inner) = self.0.upgrade()
             && inner.generation == fork::fork_generation()
@@ -151,6 +164,14 @@ pub struct NodeBuilder {
 
 impl NodeBuilder {
     /// Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// assert!(outlive::Domain::of_node(&node).dir().starts_with(dir.path()));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
         self
@@ -158,12 +179,34 @@ impl NodeBuilder {
 
     /// Name of the domain, instead of `$OUTLIVE_DOMAIN` or `default`. Domains do not see each
     /// other.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let arm = outlive::Node::builder().root(dir.path()).domain("arm").open()?;
+    /// let base = outlive::Node::builder().root(dir.path()).domain("base").open()?;
+    /// let publisher = arm.topic::<f64>("/speed")?.publisher()?;
+    /// let mut subscriber = base.topic::<f64>("/speed")?.subscriber()?;
+    /// publisher.publish(&1.5)?;
+    /// assert!(subscriber.receive()?.is_none(), "sent in another domain");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = Some(domain.into());
         self
     }
 
     /// Name shown in listings; the program's name unless given. Need not be unique.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let left = outlive::Node::builder().root(dir.path()).name("camera").open()?;
+    /// let right = outlive::Node::builder().root(dir.path()).name("camera").open()?;
+    /// assert_eq!(left.name(), right.name());
+    /// assert_ne!(left.id(), right.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -171,6 +214,24 @@ impl NodeBuilder {
 
     /// Lets the members of group `gid` join: files become 0640, bells 0660. A domain that exists
     /// and is private or of another group is refused with `NotOwned`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// use std::os::unix::fs::MetadataExt;
+    ///
+    /// let gid = std::fs::metadata("/proc/self").unwrap().gid(); // this process's group
+    /// let shared = outlive::Node::builder().root(dir.path()).group(gid);
+    /// let node = shared.clone().domain("shared").open()?;
+    /// let dir = outlive::Domain::of_node(&node).dir().to_owned();
+    /// assert_eq!(std::fs::metadata(dir).unwrap().gid(), gid);
+    /// # let dir = outlive::doc_dir();
+    ///
+    /// let private = outlive::Node::builder().root(dir.path()).open()?;
+    /// let refused = shared.root(dir.path()).open().unwrap_err();
+    /// assert_eq!(refused.kind(), outlive::ErrorKind::NotOwned);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn group(mut self, gid: u32) -> Self {
         self.group = Some(gid);
         self
@@ -191,6 +252,17 @@ impl NodeBuilder {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the node's file. Before it nothing is visible.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let settings = outlive::Node::builder().root(dir.path());
+    /// let node = settings.clone().name("camera").open()?;
+    /// let other = settings.clone().name("camera").open()?; // any number, in any process
+    /// let refused = settings.name("front camera").open().unwrap_err();
+    /// assert_eq!(refused.kind(), outlive::ErrorKind::InvalidName);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(self) -> Result<Node> {
         let domain = self.domain_path()?;
         let name = match self.name {
@@ -362,16 +434,44 @@ impl Node {
     ///
     /// # Errors
     /// As [`NodeBuilder::open`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # // SAFETY: no other thread runs yet.
+    /// # unsafe { std::env::set_var("OUTLIVE_DIR", dir.path()) };
+    /// let node = outlive::Node::open("camera")?;
+    /// assert_eq!(node.name(), "camera");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(name: impl Into<String>) -> Result<Self> {
         Self::builder().name(name).open()
     }
 
     /// Settings before joining.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let node = outlive::Node::builder().root(dir.path()).domain("arm").name("gripper").open()?;
+    /// assert_eq!(outlive::Domain::of_node(&node).name(), "arm");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn builder() -> NodeBuilder {
         NodeBuilder::default()
     }
 
-    /// This node's ordinal in its domain.
+    /// This node's ordinal in its domain; no other node ever gets it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// let first = settings.clone().open()?.id(); // joins, and leaves at once
+    /// let second = settings.open()?;
+    /// assert!(second.id() > first, "a number is never used again");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn id(&self) -> NodeId {
         self.inner.id
     }
@@ -384,7 +484,23 @@ impl Node {
     /// Watches another node of the domain.
     ///
     /// # Errors
-    /// `NotFound` when no such node file exists: the node left, or it died and was cleaned up.
+    /// `NotFound` when no such node file exists: the node left, or it died and was cleaned up. If
+    /// this process has dealt with that node before, it may get a watch of a dead node instead.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (camera, planner) = (settings.clone().open()?, settings.open()?);
+    /// use outlive::{ErrorKind, NodeId};
+    ///
+    /// let watch = planner.watch(camera.id())?;
+    /// drop(camera); // leaves; a kill does the same
+    /// assert!(!watch.is_alive());
+    /// let nobody = planner.watch(NodeId::from_raw(99)).unwrap_err();
+    /// assert_eq!(nobody.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn watch(&self, node: NodeId) -> Result<Watch> {
         self.tend()?;
         Ok(Watch::new(self.peer(node)?))
@@ -414,7 +530,7 @@ impl Node {
         self.inner.token.map().atomic_u32(layout::TOKEN_WORD).expect("it lies in the first page")
     }
 
-    /// To leave at the process's end by, whatever still refers to the node then.
+    /// Lets the node leave when the process exits, whatever still refers to it then.
     #[doc(hidden)]
     pub fn at_exit(&self) -> AtExit {
         AtExit(Arc::downgrade(&self.inner))

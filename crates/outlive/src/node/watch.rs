@@ -22,7 +22,7 @@ use crate::sync::Ordering::Relaxed;
 /// let watch = node.watch(other.id())?;
 /// assert!(watch.is_alive());
 /// drop(other);
-/// assert!(watch.wait(std::time::Duration::from_secs(5)), "told at once");
+/// assert!(watch.wait(std::time::Duration::from_secs(5)), "reported at once");
 /// # Ok::<(), outlive::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -44,6 +44,22 @@ impl Watch {
     /// Makes this watch ready in a [`WaitSet`](crate::WaitSet) as soon as [`Watch::seems_alive`]
     /// returns false, not only once the death is certain. For early reactions that do no harm if
     /// the node lives, such as slowing down.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (node, camera) = (settings.clone().open()?, settings.open()?);
+    /// use std::time::Duration;
+    ///
+    /// let mut dead = node.watch(camera.id())?;
+    /// let mut perhaps = dead.clone().on_hint();
+    /// drop(camera);
+    /// let mut set = outlive::WaitSet::new();
+    /// let ready = set.wait(&mut [&mut perhaps, &mut dead], Duration::from_secs(5))?;
+    /// assert!(ready.contains(0), "slow down; stop once the other one is ready, too");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn on_hint(mut self) -> Self {
         self.on_hint = true;
         self
@@ -55,6 +71,20 @@ impl Watch {
     }
 
     /// The node that is watched.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let node = settings.clone().open()?;
+    /// # let (camera, planner) = (settings.clone().open()?, settings.open()?);
+    /// let watches = [node.watch(camera.id())?, node.watch(planner.id())?];
+    /// let id = camera.id();
+    /// drop(camera);
+    /// let dead = watches.iter().find(|watch| !watch.is_alive());
+    /// assert_eq!(dead.map(|watch| watch.node()), Some(id));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn node(&self) -> NodeId {
         self.peer.id()
     }
@@ -64,6 +94,18 @@ impl Watch {
     ///
     /// # Real-time
     /// No system call while the node lives, 0.6 ns.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (node, camera) = (settings.clone().open()?, settings.open()?);
+    /// let watch = node.watch(camera.id())?;
+    /// assert!(watch.is_alive());
+    /// drop(camera); // leaves; a kill does the same
+    /// assert!(!watch.is_alive());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn is_alive(&self) -> bool {
         self.peer.death().is_none()
@@ -76,6 +118,19 @@ impl Watch {
     ///
     /// # Real-time
     /// No system call, 0.6 ns.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (node, camera) = (settings.clone().open()?, settings.open()?);
+    /// let watch = node.watch(camera.id())?;
+    /// let speed = |watch: &outlive::Watch| if watch.seems_alive() { 1.5 } else { 0.1 };
+    /// assert_eq!(speed(&watch), 1.5);
+    /// drop(camera);
+    /// assert_eq!(speed(&watch), 0.1); // slower, in case it is dead
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.peer.hint().is_alive()
@@ -85,6 +140,20 @@ impl Watch {
     /// gives the hint as soon as a killed process begins to end, however much memory it has to
     /// free, even while one of its threads is in uninterruptible sleep. A process that dumps core
     /// begins to end only after the dump ([`kill_on_faults`](crate::kill_on_faults)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (node, camera) = (settings.clone().open()?, settings.open()?);
+    /// use std::time::Duration;
+    ///
+    /// let watch = node.watch(camera.id())?;
+    /// assert!(!watch.wait_hint(Duration::from_millis(1)), "it lives: the time ran out");
+    /// drop(camera);
+    /// assert!(watch.wait_hint(Duration::from_secs(5)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn wait_hint(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);
@@ -114,6 +183,21 @@ impl Watch {
     ///
     /// The kernel wakes the caller when the process begins to die. From then on its file lock,
     /// which is released once its memory is freed, is checked every 2 ms.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (node, camera) = (settings.clone().open()?, settings.open()?);
+    /// use std::time::Duration;
+    ///
+    /// let watch = node.watch(camera.id())?;
+    /// assert!(!watch.wait(Duration::from_millis(1)), "it lives: the time ran out");
+    /// let leaver = std::thread::spawn(move || drop(camera));
+    /// assert!(watch.wait(Duration::from_secs(5)));
+    /// # leaver.join().unwrap();
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);

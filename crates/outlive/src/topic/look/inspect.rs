@@ -80,12 +80,39 @@ pub struct Info {
 
 impl Info {
     /// The type of its messages, to open it with ([`Builder::of_type`](crate::topic::Builder)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let publisher = node.topic::<f64>("/speed")?.publisher()?;
+    /// let info = domain.find_topic("/speed")?.expect("opened above");
+    /// let tool = node.topic::<[u8]>("/speed")?.of_type(&info.payload_type());
+    /// let mut tool = tool.subscriber()?;
+    /// publisher.publish(&1.5)?;
+    /// assert_eq!(*tool.receive()?.expect("sent just now"), 1.5f64.to_le_bytes());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn payload_type(&self) -> PayloadType {
         let form = (self.element_bytes, self.align);
         PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
     }
 
     /// What payloads look like, if the topic's first member described its type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let _publisher = node.topic::<outlive::msg::Twist>("/speed")?.publisher()?;
+    /// let info = domain.find_topic("/speed")?.expect("opened above");
+    /// let twist = info.description().expect("described by its type");
+    /// let fields: Vec<_> = twist.fields().iter().map(|field| field.name()).collect();
+    /// assert_eq!(fields, ["header", "linear", "angular"]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn description(&self) -> Option<TypeDescription> {
         TypeDescription::parse(&self.schema).ok()
     }
