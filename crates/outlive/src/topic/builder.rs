@@ -90,7 +90,22 @@ impl Node {
     /// or `[u8]` for raw bytes.
     ///
     /// # Errors
-    /// `InvalidName`: names are like `/camera/front`, at most 200 bytes.
+    /// `InvalidName`: names are like `/camera/front`, at most 200 bytes; a missing leading `/` is
+    /// added.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{ErrorKind, topic::Builder};
+    ///
+    /// let poses: Builder<outlive::msg::Pose> = node.topic("/base/pose")?;
+    /// let counts = node.topic::<[u64]>("/counts")?; // any number of them in each message
+    /// let bytes = node.topic::<[u8]>("/serial/front")?;
+    /// assert_eq!(node.topic::<u64>("two words").unwrap_err().kind(), ErrorKind::InvalidName);
+    /// # drop((poses, counts, bytes));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<Builder<T>> {
         let options = TopicOptions {
             node: self.clone(),
@@ -115,6 +130,20 @@ impl Node {
 impl<T: Payload + ?Sized> Builder<T> {
     /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. Unless
     /// given, what the first member of the topic asked for, else 16.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u32>("/n")?.depth(3).publisher()?; // rounded up to 4
+    /// for n in 0..10 {
+    ///     publisher.publish(&n)?;
+    /// }
+    /// let mut late = node.topic::<u32>("/n")?.history(100).subscriber()?;
+    /// let numbers: Vec<u32> = late.drain().map(|n| n.map(|n| *n)).collect::<Result<_, _>>()?;
+    /// assert_eq!((late.depth(), numbers), (4, vec![6, 7, 8, 9]));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn depth(mut self, messages: u64) -> Self {
         self.options.depth = Some(messages);
         self
@@ -124,20 +153,66 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// are the newest by time stamp over all publishers, including those that died or left.
     /// Messages without a stamp count as the oldest, in the order in which their publishers joined.
     /// Overwritten messages are gone.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u32>("/n")?.publisher()?;
+    /// for n in 0..5 {
+    ///     publisher.publish(&n)?;
+    /// }
+    /// let mut late = node.topic::<u32>("/n")?.history(2).subscriber()?;
+    /// assert_eq!(*late.receive()?.expect("from the history"), 3);
+    /// assert_eq!(*late.receive()?.expect("from the history"), 4);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn history(mut self, messages: u64) -> Self {
         self.options.history = messages;
         self
     }
 
     /// For a subscriber: how many samples it may hold at once, 1 to 64; 8 unless given.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    ///
+    /// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/image")?.borrows(1).subscriber()?;
+    /// publisher.publish(&[1; 10_000])?;
+    /// publisher.publish(&[2; 10_000])?;
+    /// let held = subscriber.receive()?.expect("sent above");
+    /// assert_eq!(subscriber.receive().unwrap_err().kind(), ErrorKind::TooManyBorrows);
+    /// drop(held);
+    /// assert_eq!(subscriber.receive()?.expect("still there")[0], 2);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn borrows(mut self, samples: usize) -> Self {
         self.options.borrows = samples;
         self
     }
 
     /// For a publisher: most shared memory for its chunks, bytes; 1 GiB unless given. Memory
-    /// grows on demand; it needs (depth + borrowed + loaned) chunks at most. A bound that does not
-    /// hold depth + 1 messages refuses every one once it is reached, even when nobody reads.
+    /// grows on demand; it needs (depth + borrowed + loaned) chunks at most. If the bound does not
+    /// hold depth + 1 messages, every message is refused once it is reached, even if nobody reads.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let images = node.topic::<[u8; 100_000]>("/image")?.memory_bytes_max(1 << 20);
+    /// let publisher = images.publisher()?;
+    /// let loans: Vec<_> = std::iter::from_fn(|| publisher.loan().ok()).collect();
+    /// assert!(!loans.is_empty() && loans.len() <= 10);
+    /// let full = publisher.loan().unwrap_err(); // nobody reads, and the bound is reached
+    /// assert_eq!(full.kind(), outlive::ErrorKind::OutOfMemory);
+    /// drop(loans);
+    /// publisher.loan()?.publish()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.options.memory_bytes_max = bytes;
         self
@@ -145,6 +220,20 @@ impl<T: Payload + ?Sized> Builder<T> {
 
     /// A description of the payload for tools, at most 64 KiB, instead of the type's own
     /// ([`crate::Message::describe`]). All members that give one must give the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let speed = || node.topic::<f64>("/speed");
+    /// let _publisher = speed()?.schema("m/s, forward").publisher()?;
+    /// let info = domain.find_topic("/speed")?.expect("opened above");
+    /// assert_eq!(info.schema, b"m/s, forward");
+    /// let other = speed()?.schema("km/h").subscriber().unwrap_err();
+    /// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
         self.options.schema = Some(schema.into());
         self
@@ -157,6 +246,17 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// A key has 1 to 64 letters, digits, `_`, `-`, `.` and `/`; a value up to 1024 bytes without
     /// control characters; at most 64 attributes and 16 KiB in all, else opening fails with
     /// `InvalidArgument`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<f64>("/speed")?.attribute("unit", "m/s").publisher()?;
+    /// let subscriber = node.topic::<f64>("/speed")?.attribute("unit", "km/h").subscriber()?;
+    /// assert_eq!(subscriber.attributes()["unit"], "m/s"); // the creator's
+    /// assert_eq!(publisher.attributes(), subscriber.attributes());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn attribute(mut self, key: &str, value: &str) -> Self {
         self.options.attributes.insert(key.into(), value.into());
         self
@@ -172,6 +272,24 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// For a subscriber: before publishers overwrite a message that it has not read, they wait for
     /// it, up to their `reliable_timeout`. Each subscriber chooses for itself; nobody waits for the
     /// dead.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut slow = node.topic::<u64>("/step")?.depth(1).reliable(true).subscriber()?;
+    /// let publisher = node.topic::<u64>("/step")?.reliable_timeout(Duration::from_millis(5));
+    /// let publisher = publisher.publisher()?;
+    /// publisher.publish(&0)?;
+    /// let refused = publisher.publish(&1).unwrap_err();
+    /// assert_eq!(refused.kind(), outlive::ErrorKind::Timeout);
+    /// assert_eq!(*slow.receive()?.expect("not overwritten"), 0);
+    /// drop(slow); // leaves; nobody waits for the dead either
+    /// publisher.publish(&2)?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reliable(mut self, reliable: bool) -> Self {
         self.options.reliable = reliable;
         self
@@ -179,6 +297,20 @@ impl<T: Payload + ?Sized> Builder<T> {
 
     /// For a publisher: how long one publish waits for the slowest live reliable subscriber; 1 s
     /// unless given, in every language. With zero it does not wait (`WouldBlock`).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let _slow = node.topic::<u64>("/step")?.depth(1).reliable(true).subscriber()?;
+    /// let publisher = node.topic::<u64>("/step")?.reliable_timeout(Duration::ZERO).publisher()?;
+    /// publisher.publish(&0)?;
+    /// let refused = publisher.publish(&1).unwrap_err();
+    /// assert_eq!(refused.kind(), outlive::ErrorKind::WouldBlock);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reliable_timeout(mut self, timeout: Duration) -> Self {
         self.options.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
         self
@@ -186,6 +318,19 @@ impl<T: Payload + ?Sized> Builder<T> {
 
     /// For a publisher: drops each message once every subscriber has read it, keeping none for late
     /// joiners, so that the next one reuses memory that is still in the cache. For large loans.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("/image")?.volatile(true).publisher()?;
+    /// let mut early = node.topic::<[u8]>("/image")?.subscriber()?;
+    /// publisher.publish(&[7; 100_000])?;
+    /// assert_eq!(early.receive()?.expect("sent just now")[0], 7);
+    /// let mut late = node.topic::<[u8]>("/image")?.history(1).subscriber()?;
+    /// assert!(late.receive()?.is_none(), "no message is kept for it");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.options.volatile = volatile;
         self
@@ -197,6 +342,17 @@ impl<T: Payload + ?Sized> Builder<T> {
     ///
     /// Reading the clock costs about 10 ns, and several times that in the latency of a small
     /// message to a subscriber that spins: nothing else in `publish` stalls the processor.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.timestamps(false).publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// publisher.publish(&7)?;
+    /// assert_eq!(subscriber.receive()?.expect("sent just now").timestamp_ns(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn timestamps(mut self, timestamps: bool) -> Self {
         self.options.timestamps = timestamps;
         self
@@ -246,7 +402,7 @@ impl<T: Payload + ?Sized> Builder<T> {
     }
 
     /// Joins as a publisher, creating the topic if it does not exist. A topic of another type whose
-    /// members are all dead or gone is replaced; what they sent goes with it, read or not.
+    /// members are all dead or gone is replaced; what they sent is lost with it, read or not.
     ///
     /// # Errors
     /// `TypeMismatch` naming every field that differs and the live members; `InvalidArgument`;
@@ -254,6 +410,19 @@ impl<T: Payload + ?Sized> Builder<T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the ring file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<f64>("/speed")?.publisher()?;
+    /// publisher.publish(&1.5)?; // nobody needs to be there
+    /// let other = node.topic::<f32>("/speed")?.publisher().unwrap_err();
+    /// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+    /// drop(publisher); // the last member: the topic may have another type now
+    /// node.topic::<f32>("/speed")?.publisher()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publisher(self) -> Result<Publisher<T>> {
         self.options.node.tend()?;
         let (wanted, options) = (self.meta()?, self.publisher_options());
@@ -267,6 +436,17 @@ impl<T: Payload + ?Sized> Builder<T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the `sub` file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut subscriber = node.topic::<f64>("/speed")?.subscriber()?; // creates the topic
+    /// assert!(subscriber.receive()?.is_none());
+    /// node.topic::<f64>("/speed")?.publisher()?.publish(&1.5)?;
+    /// assert_eq!(*subscriber.receive()?.expect("its publisher may have left"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn subscriber(self) -> Result<Subscriber<T>> {
         self.options.node.tend()?;
         let (wanted, options) = (self.meta()?, self.subscriber_options());
@@ -278,6 +458,18 @@ impl<T: Payload + ?Sized> Builder<T> {
 impl Builder<[u8]> {
     /// Opens ports for payloads of a type known only at run time, instead of raw bytes. Payloads
     /// stay bytes: see [`PayloadType`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let f64s = outlive::PayloadType::of::<f64>(); // or made from a description at run time
+    /// let publisher = node.topic::<[u8]>("/speed")?.of_type(&f64s).publisher()?;
+    /// let mut subscriber = node.topic::<f64>("/speed")?.subscriber()?;
+    /// publisher.publish(&1.5f64.to_le_bytes())?;
+    /// assert_eq!(*subscriber.receive()?.expect("sent just now"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
         self.options.payload_type = Some(payload_type.clone());
         self
@@ -287,6 +479,22 @@ impl Builder<[u8]> {
     ///
     /// # Errors
     /// `NotFound` when the topic does not exist; else as [`Builder::subscriber`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let any = || node.topic::<[u8]>("/speed");
+    /// let nothing = any()?.subscriber_of_any_type().unwrap_err();
+    /// assert_eq!(nothing.kind(), outlive::ErrorKind::NotFound);
+    ///
+    /// let publisher = node.topic::<f64>("/speed")?.publisher()?;
+    /// let mut tool = any()?.subscriber_of_any_type()?;
+    /// publisher.publish(&1.5)?;
+    /// assert_eq!(*tool.receive()?.expect("sent just now"), 1.5f64.to_le_bytes());
+    /// assert_eq!((tool.type_name(), tool.is_any_type()), ("f64", true));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
         self.options.node.tend()?;
         let options = self.subscriber_options();
@@ -303,6 +511,19 @@ impl Builder<[u8]> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Builder::publisher`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut subscriber = node.topic::<u32>("/n")?.subscriber()?;
+    /// let tool = node.topic::<[u8]>("/n")?.publisher_of_any_type()?;
+    /// tool.publish(&7u32.to_le_bytes())?;
+    /// assert_eq!(*subscriber.receive()?.expect("sent just now"), 7);
+    /// tool.publish(b"seven")?; // 5 bytes are not a u32: refused by the subscriber
+    /// assert_eq!(subscriber.receive().unwrap_err().kind(), outlive::ErrorKind::Corrupt);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publisher_of_any_type(self) -> Result<Publisher<[u8]>> {
         self.options.node.tend()?;
         self.checked_depth()?;

@@ -64,6 +64,22 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::topic`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::collections::HashMap;
+    ///
+    /// let publisher = node.msgpack::<HashMap<String, f64>>("/gains")?.type_name("robot/Gains");
+    /// let publisher = publisher.publisher()?;
+    /// let subscriber = node.msgpack::<HashMap<String, f64>>("/gains")?.type_name("robot/Gains");
+    /// let mut subscriber = subscriber.subscriber()?;
+    /// let gains = HashMap::from([("kp".to_owned(), 1.5)]);
+    /// publisher.publish_value(&gains)?;
+    /// assert_eq!(*subscriber.receive_value()?.expect("sent just now"), gains);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn msgpack<T: 'static>(&self, name: &str) -> Result<Builder<MsgPack<T>>> {
         self.topic(name)
     }
@@ -74,6 +90,20 @@ impl<T: 'static> Builder<MsgPack<T>> {
     ///
     /// Without it the name is the Rust path of `T`: other languages do not know it, it changes when
     /// the type moves, and compilers do not promise to keep it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let names = node.msgpack::<Vec<String>>("/names")?.type_name("robot/Names");
+    /// let _publisher = names.publisher()?;
+    /// let info = domain.find_topic("/names")?.expect("opened above");
+    /// assert_eq!(info.type_name, "robot/Names");
+    /// let unnamed = node.msgpack::<Vec<String>>("/names")?.subscriber().unwrap_err();
+    /// assert_eq!(unnamed.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn type_name(self, name: &str) -> Self {
         self.named(name)
     }
@@ -84,6 +114,19 @@ impl<T: 'static> Sample<MsgPack<T>> {
     ///
     /// # Errors
     /// `Corrupt`: the message is not MessagePack of a `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.msgpack::<(String, f64)>("/goal")?.publisher()?;
+    /// let mut subscriber = node.msgpack::<(String, f64)>("/goal")?.subscriber()?;
+    /// publisher.publish_value(&("dock".into(), 1.5))?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!(sample.decode()?, ("dock".to_owned(), 1.5));
+    /// assert_eq!(sample.seq(), 0); // who sent it, when, what was lost: all still there
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn decode<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
@@ -95,6 +138,21 @@ impl<T: 'static> Sample<MsgPack<T>> {
     ///
     /// # Errors
     /// `Corrupt`: the message is not MessagePack of a `U`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.msgpack::<(String, f64)>("/goal")?.publisher()?;
+    /// let mut subscriber = node.msgpack::<(String, f64)>("/goal")?.subscriber()?;
+    /// publisher.publish_value(&("dock".into(), 1.5))?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// let (name, speed): (&str, f64) = sample.decode_as()?; // the text lies in the sample
+    /// assert_eq!((name, speed), ("dock", 1.5));
+    /// let wrong = sample.decode_as::<u64>().unwrap_err();
+    /// assert_eq!(wrong.kind(), outlive::ErrorKind::Corrupt);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
         decode(self.as_bytes()).map_err(|why| {
             let object = format!("message {} of publisher {}", self.seq(), self.publisher());

@@ -33,6 +33,18 @@ impl<P: EncodeValue + ?Sized> Publisher<P> {
     /// # Real-time
     /// As [`Publisher::publish`], once the topic has seen values of this size; encoding comes on
     /// top.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.msgpack::<Vec<String>>("/names")?.publisher()?;
+    /// let mut subscriber = node.msgpack::<Vec<String>>("/names")?.subscriber()?;
+    /// assert_eq!(publisher.publish_value(&vec!["arm".into(), "base".into()])?, 0);
+    /// let names = subscriber.receive_value()?.expect("sent just now");
+    /// assert_eq!(*names, ["arm", "base"]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publish_value(&self, value: &P::Value) -> Result<u64> {
         let encode = |to: &mut [u8]| {
             let encoded = P::encode_value(value, to);
@@ -83,11 +95,36 @@ pub struct Decoded<T> {
 
 impl<T> Decoded<T> {
     /// Publisher, number, time and losses.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # let publisher = node.msgpack::<String>("/goal")?.publisher()?;
+    /// # let mut subscriber = node.msgpack::<String>("/goal")?.subscriber()?;
+    /// publisher.publish_value(&"dock".into())?;
+    /// let goal = subscriber.receive_value()?.expect("sent just now");
+    /// assert_eq!((goal.meta().publisher, goal.meta().seq), (publisher.id(), 0));
+    /// assert_eq!(goal.meta().lost_before, 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
     /// The value alone.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # let publisher = node.msgpack::<String>("/goal")?.publisher()?;
+    /// # let mut subscriber = node.msgpack::<String>("/goal")?.subscriber()?;
+    /// publisher.publish_value(&"dock".into())?;
+    /// let goal: String = subscriber.receive_value()?.expect("sent just now").into_inner();
+    /// assert_eq!(goal, "dock");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn into_inner(self) -> T {
         self.value
     }
@@ -107,6 +144,20 @@ impl<P: DecodeValue + ?Sized> Subscriber<P> {
     /// # Errors
     /// `Corrupt`, naming the topic: a message cannot be decoded; it is consumed, and the next call
     /// continues after it. Else as [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.msgpack::<String>("/goal")?.publisher()?;
+    /// let mut subscriber = node.msgpack::<String>("/goal")?.subscriber()?;
+    /// publisher.publish_value(&"dock".into())?;
+    /// assert_eq!(*subscriber.receive_value()?.expect("sent just now"), "dock");
+    /// assert!(subscriber.receive_value()?.is_none());
+    /// publisher.publish(outlive::MsgPack::new(&[0xc1]))?; // not MessagePack
+    /// assert_eq!(subscriber.receive_value().unwrap_err().kind(), outlive::ErrorKind::Corrupt);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_value(&mut self) -> Result<Option<Decoded<P::Value>>> {
         let sample = self.receive()?;
         sample.map(|sample| self.value_of(&sample)).transpose()
@@ -116,6 +167,21 @@ impl<P: DecodeValue + ?Sized> Subscriber<P> {
     ///
     /// # Errors
     /// As [`Subscriber::receive_value`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut subscriber = node.msgpack::<String>("/goal")?.subscriber()?;
+    /// assert!(subscriber.receive_value_timeout(Duration::from_millis(1))?.is_none());
+    /// let publisher = node.msgpack::<String>("/goal")?.publisher()?;
+    /// publisher.publish_value(&"dock".into())?;
+    /// let goal = subscriber.receive_value_timeout(Duration::from_secs(5))?;
+    /// assert_eq!(goal.expect("sent just now").into_inner(), "dock");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_value_timeout(
         &mut self,
         timeout: Duration,

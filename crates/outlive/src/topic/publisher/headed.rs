@@ -12,6 +12,22 @@ impl<H: Message, E: Message> Publisher<Headed<H, E>> {
     ///
     /// # Errors
     /// As [`Publisher::loan_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Headed;
+    ///
+    /// let publisher = node.topic::<Headed<f64, u16>>("/ranges")?.publisher()?;
+    /// let mut subscriber = node.topic::<Headed<f64, u16>>("/ranges")?.subscriber()?;
+    /// let mut ranges = publisher.loan_headed(0.25, 3)?;
+    /// ranges.tail_mut().copy_from_slice(&[7, 8, 9]);
+    /// ranges.publish()?;
+    /// let ranges = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!((*ranges.header(), ranges.tail()), (0.25, &[7, 8, 9][..]));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn loan_headed(&self, header: H, len: usize) -> Result<Loan<'_, Headed<H, E>>> {
         let mut loan = self.loan_slice(len)?;
         *loan.header_mut() = header;
@@ -25,6 +41,21 @@ impl<H: Message, E: Message> Publisher<Headed<H, E>> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Publisher::publish`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Image, ImageHeader, PixelFormat};
+    ///
+    /// let publisher = node.topic::<Image>("/camera")?.publisher()?;
+    /// let mut subscriber = node.topic::<Image>("/camera")?.subscriber()?;
+    /// let header = ImageHeader { format: PixelFormat::JPEG, ..ImageHeader::default() };
+    /// publisher.publish_headed(header, b"the bytes of a JPEG file")?;
+    /// let image = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!((image.pixels().len(), image.row(0)), (24, None)); // compressed: no rows
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publish_headed(&self, header: H, tail: &[E]) -> Result<u64> {
         let mut loan = self.loan_headed(header, tail.len())?;
         loan.copy_tail(tail);
@@ -39,6 +70,22 @@ impl Publisher<Image> {
     /// # Errors
     /// `InvalidArgument` for formats whose pixels have no fixed size, and for pictures with rows of
     /// 4 GiB; else as [`Publisher::loan_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Header, Image, PixelFormat};
+    ///
+    /// let publisher = node.topic::<Image>("/camera")?.publisher()?;
+    /// let header = Header::now("camera_optical");
+    /// let mut image = publisher.loan_image(header, 640, 480, PixelFormat::RGB8)?;
+    /// assert_eq!((image.header().row_bytes, image.tail_mut().len()), (1920, 921_600));
+    /// image.tail_mut().fill(128);
+    /// image.publish()?;
+    /// assert!(publisher.loan_image(header, 640, 480, PixelFormat::JPEG).is_err());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn loan_image(
         &self,
         header: Header,

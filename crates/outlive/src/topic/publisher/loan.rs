@@ -13,6 +13,21 @@ use crate::{Error, Result};
 
 /// A slot lent by [`Publisher::loan`]. Write through it, then [`Loan::publish`]; dropped
 /// unpublished, the slot is free again.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<[u32; 1000]>("/table")?.publisher()?;
+/// let mut table = publisher.loan()?;
+/// table[999] = 7; // the other elements hold whatever was there before
+/// drop(table); // publishes nothing
+/// let mut table = publisher.loan()?;
+/// table.fill(7);
+/// table.publish()?;
+/// assert_eq!(publisher.published(), 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it publishes nothing"]
 pub struct Loan<'p, T: Payload + ?Sized> {
@@ -73,6 +88,20 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the entry's `seq`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f64; 6]>("/joints")?.publisher()?;
+    /// let mut subscriber = node.topic::<[f64; 6]>("/joints")?.subscriber()?;
+    /// let mut joints = publisher.loan()?;
+    /// joints.fill(0.1);
+    /// assert!(subscriber.receive()?.is_none()); // not before it is published
+    /// assert_eq!(joints.publish()?, 0);
+    /// assert_eq!(subscriber.receive()?.expect("sent just now")[5], 0.1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn publish(self) -> Result<u64> {
         let this = ManuallyDrop::new(self);
@@ -91,6 +120,22 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Loan::publish`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut slow = node.topic::<[f64; 6]>("/joints")?.depth(1).reliable(true).subscriber()?;
+    /// let publisher = node.topic::<[f64; 6]>("/joints")?.publisher()?;
+    /// publisher.publish(&[0.1; 6])?;
+    /// let mut joints = publisher.loan()?;
+    /// joints.fill(0.2);
+    /// let refused = joints.try_publish().unwrap_err();
+    /// assert_eq!(*slow.receive()?.expect("the first one"), [0.1; 6]);
+    /// refused.loan.publish()?; // filled as it was
+    /// assert_eq!(*slow.receive()?.expect("the second one"), [0.2; 6]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_publish(self) -> std::result::Result<u64, Unpublished<'p, T>> {
         let this = ManuallyDrop::new(self);
@@ -102,6 +147,22 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
 
     /// The slot's bytes, to fill it without regard to its type. Does not compile for types with a
     /// `bool`, `char` or enum, for which some bytes are not a value.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::io::Read;
+    ///
+    /// let mut camera: &[u8] = &[1, 0, 2, 0, 3, 0]; // or a file, or a socket
+    /// let publisher = node.topic::<[u16]>("/depth")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u16]>("/depth")?.subscriber()?;
+    /// let mut pixels = publisher.loan_slice(3)?;
+    /// camera.read_exact(pixels.as_bytes_mut()).unwrap();
+    /// pixels.publish()?;
+    /// assert_eq!(*subscriber.receive()?.expect("sent just now"), [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         const { assert!(!T::CHECKED, "not any bytes are a value of this type") };

@@ -64,6 +64,19 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 
     /// Who this is, as subscribers see it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let left = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let right = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
+    /// right.publish(&7)?;
+    /// let sample = wheels.receive()?.expect("sent just now");
+    /// assert!(sample.publisher() == right.id() && sample.publisher() != left.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn id(&self) -> PublisherId {
         self.writer.borrow().id()
     }
@@ -79,6 +92,17 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 
     /// Messages published so far, which is the `seq` of the next one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// publisher.publish(&7)?;
+    /// assert_eq!(publisher.published(), 1);
+    /// assert_eq!(publisher.publish(&8)?, 1); // the second one
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn published(&self) -> u64 {
         self.writer.borrow().published()
     }
@@ -88,6 +112,19 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// Those of looking at the topic's directory.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// assert_eq!(publisher.subscribers()?, 0);
+    /// let subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// assert_eq!(publisher.subscribers()?, 1);
+    /// drop(subscriber); // leaves; a kill does the same
+    /// assert_eq!(publisher.subscribers()?, 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn subscribers(&self) -> Result<usize> {
         let mut writer = self.writer.borrow_mut();
         writer.topic().node.tend()?;
@@ -95,13 +132,40 @@ impl<T: Payload + ?Sized> Publisher<T> {
         Ok(writer.subscribers())
     }
 
-    /// How often and how long it has waited for slow reliable subscribers. Waits that a few looks
-    /// (a few us) settle do not count.
+    /// How often and how long it has waited for slow reliable subscribers. Waits that end within a
+    /// few us, before it yields the core, do not count.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let _slow = node.topic::<u64>("/n")?.depth(1).reliable(true).subscriber()?;
+    /// let patience = Duration::from_millis(5);
+    /// let publisher = node.topic::<u64>("/n")?.reliable_timeout(patience).publisher()?;
+    /// publisher.publish(&0)?;
+    /// assert!(publisher.publish(&1).is_err());
+    /// let waited = publisher.waited();
+    /// assert!(waited.messages == 1 && waited.total >= patience);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn waited(&self) -> Waited {
         self.writer.borrow().waited()
     }
 
     /// Bytes of shared memory this publisher takes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+    /// let empty = publisher.memory_bytes(); // its ring
+    /// publisher.publish(&[7; 1_000_000])?;
+    /// assert!(publisher.memory_bytes() >= empty + 1_000_000);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn memory_bytes(&self) -> u64 {
         self.writer.borrow().memory_bytes()
     }
@@ -127,6 +191,18 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// call and no allocation while nobody sleeps or joins, a chunk is free and there is nobody to
     /// wait for. While a subscriber cannot be opened, for lack of memory, descriptors or rights,
     /// each message costs a few system calls to wake it, and occasionally those of a retry.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// assert_eq!(publisher.publish(&[0.5, 0.75])?, 0); // nobody there: kept for late joiners
+    /// assert_eq!(publisher.publish(&[])?, 1); // any length
+    /// let mut late = node.topic::<[f32]>("/scan")?.history(2).subscriber()?;
+    /// assert_eq!(&*late.receive()?.expect("from the history"), [0.5, 0.75]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
@@ -154,6 +230,22 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// As [`Publisher::publish`]. A refusal as `Behind`, or as `NoMemory` while no holder seems
     /// dead, allocates nothing, does not spin and makes no system call. [`Publisher::publish`] and
     /// [`Publisher::loan`] also find a holder whose death the kernel could not mark.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::TryPublishError;
+    ///
+    /// let mut slow = node.topic::<u64>("/step")?.depth(2).reliable(true).subscriber()?;
+    /// let publisher = node.topic::<u64>("/step")?.publisher()?;
+    /// publisher.try_publish(&0)?;
+    /// publisher.try_publish(&1)?;
+    /// assert!(matches!(publisher.try_publish(&2), Err(TryPublishError::Behind(_))));
+    /// while slow.receive()?.is_some() {}
+    /// assert_eq!(publisher.try_publish(&2)?, 2);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_publish(&self, value: &T) -> std::result::Result<u64, TryPublishError> {
         let bytes = value.bytes();
@@ -221,8 +313,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
         }
     }
 
-    /// A slot in shared memory for `len` elements (of a [`Headed`](crate::Headed) slice: behind
-    /// the header), to fill and publish without a copy. Holds whatever was there before.
+    /// A slot in shared memory for `len` elements (of a [`Headed`](crate::Headed): behind the
+    /// header), to fill and publish without a copy. Holds whatever was there before; zeros if the
+    /// type has a `bool`, `char` or enum in it.
     ///
     /// # Errors
     /// As [`Publisher::publish`]; `InvalidArgument` when `len` does not make a value of `T`.
@@ -247,6 +340,20 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// [`TryPublishError::NoMemory`] (`OutOfMemory`); else as [`Publisher::loan_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::TryPublishError;
+    ///
+    /// let images = node.topic::<[u8]>("/image")?.memory_bytes_max(1 << 20);
+    /// let publisher = images.publisher()?;
+    /// let _held = publisher.try_loan_slice(800_000)?;
+    /// let full = publisher.try_loan_slice(800_000);
+    /// assert!(matches!(full, Err(TryPublishError::NoMemory(_))));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn try_loan_slice(&self, len: usize) -> std::result::Result<Loan<'_, T>, TryPublishError> {
         self.try_loan_bytes(self.length(len).map_err(TryPublishError::Failed)?)
     }
@@ -318,6 +425,21 @@ impl Publisher<[u8]> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Publisher::publish_batch`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let u32s = outlive::PayloadType::of::<u32>();
+    /// let publisher = node.topic::<[u8]>("/ticks")?.of_type(&u32s).publisher()?;
+    /// let mut subscriber = node.topic::<u32>("/ticks")?.subscriber()?;
+    /// publisher.publish_batch_bytes(&[1, 0, 0, 0, 2, 0, 0, 0])?;
+    /// let mut ticks = Vec::new();
+    /// subscriber.receive_batch(&mut ticks, 100)?;
+    /// assert_eq!(ticks, [1, 2]);
+    /// assert!(publisher.publish_batch_bytes(&[3, 0, 0]).is_err()); // not a whole message
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publish_batch_bytes(&self, bytes: &[u8]) -> Result<()> {
         let writer = self.writer.borrow();
         let of = &writer.topic().meta.of;
@@ -367,7 +489,7 @@ impl<T: Payload> Publisher<T> {
     }
 
     /// A slot in shared memory to fill and publish without a copy. Holds whatever was there
-    /// before.
+    /// before; zeros if the type has a `bool`, `char` or enum in it.
     ///
     /// # Errors
     /// As [`Publisher::publish`].
@@ -395,6 +517,21 @@ impl<T: Payload> Publisher<T> {
     /// # Real-time
     /// A refusal as `NoMemory` while no holder seems dead allocates nothing and makes no system
     /// call. Memory below its bound grows, which takes system calls.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::TryPublishError;
+    ///
+    /// let images = node.topic::<[u8; 800_000]>("/image")?.memory_bytes_max(1 << 20);
+    /// let publisher = images.publisher()?;
+    /// let mut first = publisher.try_loan()?;
+    /// assert!(matches!(publisher.try_loan(), Err(TryPublishError::NoMemory(_))));
+    /// first.fill(128);
+    /// first.publish()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_loan(&self) -> std::result::Result<Loan<'_, T>, TryPublishError> {
         self.try_loan_bytes(size_of::<T>())

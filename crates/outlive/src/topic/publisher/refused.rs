@@ -45,6 +45,21 @@ pub enum TryPublishError {
 
 impl TryPublishError {
     /// The kind of the [`Error`] it turns into.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{ErrorKind, topic::TryPublishError};
+    ///
+    /// let _slow = node.topic::<u64>("/n")?.depth(1).reliable(true).subscriber()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// publisher.publish(&0)?;
+    /// let refused: TryPublishError = publisher.try_publish(&1).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    /// assert_eq!(outlive::Error::from(refused).kind(), ErrorKind::WouldBlock);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Behind(_) => ErrorKind::WouldBlock,

@@ -94,6 +94,21 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// publisher that overwrites each message while it is read, a call tries the oldest message
     /// left, then up to 7 times one in the middle of the ring, and returns `None`; what it skipped
     /// counts as lost.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.depth(4).publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// assert!(subscriber.receive()?.is_none());
+    /// for n in 0..10 {
+    ///     publisher.publish(&n)?; // waits for nobody: the ring holds 4
+    /// }
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!((*sample, sample.lost_before()), (6, 6));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn receive(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take)
@@ -251,6 +266,20 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// let mut subscriber = node.topic::<[f32]>("/scan")?.subscriber()?;
+    /// publisher.publish(&[0.5, 0.75])?;
+    /// let mut bytes = Vec::new(); // keeps its memory from one message to the next
+    /// let meta = subscriber.copy_bytes(&mut bytes)?.expect("sent just now");
+    /// assert_eq!((bytes.len(), meta.seq), (8, 0));
+    /// assert!(subscriber.copy_bytes(&mut bytes)?.is_none() && bytes.len() == 8);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn copy_bytes(&mut self, to: &mut Vec<u8>) -> Result<Option<Meta>> {
         let Some(sample) = self.receive()? else { return Ok(None) };
         to.clear();
@@ -265,10 +294,30 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Waits up to `timeout` for the next message. Returns `None` on timeout, or earlier for a new
     /// event ([`Subscriber::next_event`]), or for a publisher's end that an earlier call noticed
-    /// and nobody has asked for: that ends one wait only.
+    /// and nobody has asked about; that ends one wait only.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// assert!(subscriber.receive_timeout(Duration::from_millis(1))?.is_none());
+    /// publisher.publish(&7)?;
+    /// let sample = subscriber.receive_timeout(Duration::from_secs(5))?;
+    /// assert_eq!(*sample.expect("sent just now"), 7);
+    /// let id = publisher.id();
+    /// drop(publisher); // leaves; a kill ends the wait, too
+    /// assert!(subscriber.receive_timeout(Duration::from_secs(60))?.is_none());
+    /// let events = std::iter::from_fn(|| subscriber.next_event());
+    /// assert_eq!(events.last(), Some(outlive::topic::Event::PublisherLeft(id)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Sample<T>>> {
         self.receive_until(Deadline::after(timeout))
     }
@@ -277,6 +326,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// publisher.publish(&7)?;
+    /// let (mut sum, deadline) = (0, Deadline::after(Duration::from_millis(5)));
+    /// while !deadline.has_passed() {
+    ///     sum += subscriber.receive_until(deadline)?.map_or(0, |n| *n);
+    /// }
+    /// assert_eq!(sum, 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Sample<T>>> {
         let events = self.reader.events_seen();
         loop {
@@ -302,6 +369,20 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8; 6]>("/mac")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8; 6]>("/mac")?.subscriber()?;
+    /// publisher.publish(b"robot1")?;
+    /// let mut mac = [0; 6];
+    /// let meta = subscriber.copy_to(&mut mac)?.expect("sent just now");
+    /// assert_eq!((&mac, meta.publisher), (b"robot1", publisher.id()));
+    /// assert!(subscriber.copy_to(&mut mac)?.is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn copy_to(&mut self, to: &mut T) -> Result<Option<Meta>>
     where
         T: Sized + Clone,
@@ -313,13 +394,25 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Appends the messages that are there to `to`, at most `max` and as many as the rings of all
     /// publishers hold; returns how many. Never waits. Small ones take half the time of as many
-    /// [`Subscriber::receive`]. Up to a ring of one publisher comes first, then of the next.
+    /// calls of [`Subscriber::receive`]. Up to a whole ring of one publisher comes before the
+    /// next one's turn.
     ///
     /// # Errors
     /// As [`Subscriber::receive`]; what was appended before is received.
     ///
     /// # Examples
-    /// At [`Publisher::publish_batch`](crate::Publisher::publish_batch).
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u32>("/ticks")?.publisher()?;
+    /// let mut subscriber = node.topic::<u32>("/ticks")?.subscriber()?;
+    /// publisher.publish_batch(&[1, 2, 3])?;
+    /// let mut ticks = Vec::new();
+    /// assert_eq!(subscriber.receive_batch(&mut ticks, 2)?, 2);
+    /// assert_eq!(subscriber.receive_batch(&mut ticks, 2)?, 1); // appended
+    /// assert_eq!(ticks, [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_batch(&mut self, to: &mut Vec<T>, max: usize) -> Result<usize>
     where
         T: Sized,
@@ -398,7 +491,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.fd()
     }
 
-    /// What happened to publishers since the last call; oldest first.
+    /// What happened to publishers, one event at a time, oldest first; `None` if there is nothing
+    /// new. Receiving calls notice it, and waits in a [`WaitSet`](crate::WaitSet).
     ///
     /// # Examples
     /// ```
@@ -422,16 +516,59 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Messages lost so far, over all publishers: overwritten before this subscriber read them.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.depth(4).publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// for n in 0..10 {
+    ///     publisher.publish(&n)?;
+    /// }
+    /// assert_eq!(subscriber.lost(), 0); // counted while receiving
+    /// assert_eq!(subscriber.drain().count(), 4);
+    /// assert_eq!(subscriber.lost(), 6);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lost(&self) -> u64 {
         self.reader.lost()
     }
 
     /// Samples of this subscriber held right now.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/image")?.subscriber()?;
+    /// publisher.publish(&[7; 10_000])?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!(subscriber.borrowed(), 1);
+    /// drop(sample);
+    /// assert_eq!(subscriber.borrowed(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn borrowed(&self) -> usize {
         self.reader.borrowed()
     }
 
     /// Publishers that are being read.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// subscriber.receive()?;
+    /// assert_eq!(subscriber.publishers(), [publisher.id()]);
+    /// drop(publisher);
+    /// subscriber.receive()?;
+    /// assert!(subscriber.publishers().is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publishers(&self) -> Vec<PublisherId> {
         self.reader.publishers().collect()
     }
@@ -442,23 +579,74 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// How the topic's payloads are encoded.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Encoding;
+    ///
+    /// let _publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// let tool = node.topic::<[u8]>("/scan")?.subscriber_of_any_type()?;
+    /// assert_eq!((tool.type_name(), tool.encoding()), ("f32", Encoding::Slice));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn encoding(&self) -> Encoding {
         self.reader.topic().meta.of.encoding
     }
 
     /// The topic's type as a value, to open ports of the same type elsewhere, such as in a tool
     /// that copies messages of any type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # let other = outlive::Node::builder().root(dir.path()).domain("other").open()?;
+    /// let publisher = node.topic::<f64>("/speed")?.publisher()?;
+    /// let mut from = node.topic::<[u8]>("/speed")?.subscriber_of_any_type()?;
+    /// let to = other.topic::<[u8]>("/speed")?.of_type(&from.payload_type()).publisher()?;
+    /// let mut copied = other.topic::<f64>("/speed")?.subscriber()?;
+    /// publisher.publish(&1.5)?;
+    /// to.publish(from.receive()?.expect("sent just now").as_bytes())?;
+    /// assert_eq!(*copied.receive()?.expect("sent just now"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn payload_type(&self) -> PayloadType {
         self.reader.topic().meta.of.clone()
     }
 
     /// Messages that the deepest of the rings being read holds; without any, what the ring of a
     /// publisher that does not ask for a depth would hold.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// assert_eq!(subscriber.depth(), 16);
+    /// let publisher = node.topic::<u64>("/n")?.depth(100).publisher()?;
+    /// publisher.publish(&7)?;
+    /// subscriber.receive()?;
+    /// assert_eq!(subscriber.depth(), 128); // a power of two
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn depth(&self) -> u64 {
         self.reader.depth()
     }
 
     /// What the topic's payloads look like, if its first member described its type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _publisher = node.topic::<outlive::msg::Pose>("/pose")?.publisher()?;
+    /// let tool = node.topic::<[u8]>("/pose")?.subscriber_of_any_type()?;
+    /// let pose = tool.description().expect("described by its type");
+    /// assert_eq!((pose.size(), pose.fields()[1].name()), (96, "position"));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn description(&self) -> Option<TypeDescription> {
         TypeDescription::parse(&self.reader.topic().meta.of.schema).ok()
     }

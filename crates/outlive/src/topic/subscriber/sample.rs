@@ -17,6 +17,19 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// A borrowed sample trusts its publisher to keep to the protocol; [`crate::Subscriber::copy_to`]
 /// trusts nobody.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// let mut subscriber = node.topic::<[u8]>("/image")?.subscriber()?;
+/// publisher.publish(&[7; 10_000])?;
+/// let image = subscriber.receive()?.expect("sent just now");
+/// drop((publisher, subscriber, node));
+/// assert_eq!((image.len(), image[9_999]), (10_000, 7)); // yours for as long as you keep it
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[repr(transparent)]
 pub struct Sample<T: Payload + ?Sized> {
     raw: RawSample,
@@ -94,36 +107,132 @@ impl<T: Payload + ?Sized> Sample<T> {
     }
 
     /// Publisher, number, time and losses.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// publisher.publish(&7)?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// let meta = *sample.meta(); // a copy, to keep it longer than the sample
+    /// drop(sample);
+    /// assert_eq!((meta.publisher, meta.seq, meta.lost_before), (publisher.id(), 0, 0));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn meta(&self) -> &Meta {
         self.raw.meta()
     }
 
     /// Number of this message among its publisher's, from 0.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut late = node.topic::<u64>("/n")?.history(1).subscriber()?;
+    /// let sent = publisher.publish(&7)?;
+    /// let sample = late.receive()?.expect("sent just now");
+    /// assert_eq!(sample.seq(), sent);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn seq(&self) -> u64 {
         self.raw.meta().seq
     }
 
     /// Who sent it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
+    /// let left = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let right = node.topic::<u32>("/wheel")?.publisher()?;
+    /// right.publish(&7)?;
+    /// let sample = wheels.receive()?.expect("sent just now");
+    /// assert!(sample.publisher() == right.id() && sample.publisher() != left.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn publisher(&self) -> PublisherId {
         self.raw.meta().publisher
     }
 
     /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher leaves it out.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// let before_ns = outlive::now_ns();
+    /// publisher.publish(&7)?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// let age_ns = outlive::now_ns() - sample.timestamp_ns();
+    /// assert!(sample.timestamp_ns() >= before_ns, "{age_ns} ns old");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn timestamp_ns(&self) -> u64 {
         self.raw.meta().timestamp_ns
     }
 
     /// Messages of this publisher lost right before this one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/n")?.depth(4).publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// for n in 0..10 {
+    ///     publisher.publish(&n)?;
+    /// }
+    /// let mut lost = Vec::new();
+    /// while let Some(sample) = subscriber.receive()? {
+    ///     lost.push(sample.lost_before());
+    /// }
+    /// assert_eq!(lost, [6, 0, 0, 0]); // 0 to 5 were overwritten
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lost_before(&self) -> u64 {
         self.raw.meta().lost_before
     }
 
     /// The payload's bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u16]>("/depth")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u16]>("/depth")?.subscriber()?;
+    /// publisher.publish(&[1, 2])?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!(sample.as_bytes(), [1, 0, 2, 0]); // for a file or a socket
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         self.deref().bytes()
     }
 
     /// Whether the payload lies in shared memory, without a copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("/bytes")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/bytes")?.subscriber()?;
+    /// publisher.publish(&[7; 10])?;
+    /// publisher.publish(&[7; 10_000])?;
+    /// let (small, large) = (subscriber.receive()?, subscriber.receive()?);
+    /// assert!(!small.expect("sent above").is_borrowed(), "copied out of the ring");
+    /// assert!(large.expect("sent above").is_borrowed());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_borrowed(&self) -> bool {
         self.raw.is_borrowed()
     }

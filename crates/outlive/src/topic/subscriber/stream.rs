@@ -120,16 +120,89 @@ fn failed<T: Payload + ?Sized>(subscriber: &Subscriber<T>, what: &str, e: io::Er
 
 impl<T: Payload + ?Sized, R> Messages<T, R> {
     /// The subscriber, for calls that do not wait.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// publisher.publish(&1.5)?;
+    /// assert_eq!(*poses.next_message().await?, 1.5);
+    /// assert_eq!(poses.subscriber().lost(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn subscriber(&self) -> &Subscriber<T> {
         &self.subscriber
     }
 
     /// The subscriber, to receive without waiting or to ask for events.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// publisher.publish(&1.5)?;
+    /// publisher.publish(&2.5)?;
+    /// let newest = poses.subscriber_mut().latest()?; // does not wait
+    /// assert_eq!(*newest.expect("sent just now"), 2.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn subscriber_mut(&mut self) -> &mut Subscriber<T> {
         &mut self.subscriber
     }
 
     /// The subscriber alone; the executor's part is dropped.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// publisher.publish(&1.5)?;
+    /// let mut subscriber = poses.into_subscriber(); // for a thread that waits by itself
+    /// assert_eq!(*subscriber.receive()?.expect("not lost"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn into_subscriber(self) -> Subscriber<T> {
         self.subscriber
     }
@@ -140,6 +213,33 @@ impl<T: Payload + ?Sized, R: Readable> Messages<T, R> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`]; `Io` from the executor.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// use std::time::Duration;
+    ///
+    /// let nothing = tokio::time::timeout(Duration::from_millis(1), poses.next_message()).await;
+    /// assert!(nothing.is_err(), "the time ran out");
+    /// publisher.publish(&1.5)?;
+    /// assert_eq!(*poses.next_message().await?, 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub async fn next_message(&mut self) -> Result<Sample<T>> {
         poll_fn(|cx| self.poll_message(cx)).await
     }
@@ -148,6 +248,40 @@ impl<T: Payload + ?Sized, R: Readable> Messages<T, R> {
     ///
     /// # Errors
     /// As [`Messages::next_message`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// use outlive::topic::{Event, News};
+    ///
+    /// publisher.publish(&1.5)?;
+    /// drop(publisher); // leaves; of one that was killed comes `PublisherDied`
+    /// let mut seen = 0.0;
+    /// loop {
+    ///     match poses.next_news().await? {
+    ///         News::Message(pose) => seen = *pose,
+    ///         News::Event(Event::PublisherLeft(_)) => break,
+    ///         News::Event(other) => println!("{other:?}"),
+    ///     }
+    /// }
+    /// assert_eq!(seen, 1.5); // its messages come first
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub async fn next_news(&mut self) -> Result<News<T>> {
         poll_fn(|cx| self.poll_news(cx)).await
     }
@@ -156,6 +290,35 @@ impl<T: Payload + ?Sized, R: Readable> Messages<T, R> {
     ///
     /// # Errors
     /// As [`Messages::next_message`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// std::future::poll_fn(|cx| {
+    ///     assert!(poses.poll_message(cx).is_pending()); // nothing yet
+    ///     Poll::Ready(())
+    /// })
+    /// .await;
+    /// publisher.publish(&1.5)?;
+    /// let pose = std::future::poll_fn(|cx| poses.poll_message(cx)).await?;
+    /// assert_eq!(*pose, 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Sample<T>>> {
         self.poll(cx, Subscriber::receive)
     }
@@ -164,6 +327,31 @@ impl<T: Payload + ?Sized, R: Readable> Messages<T, R> {
     ///
     /// # Errors
     /// As [`Messages::next_message`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use std::task::{Context, Poll, ready};
+    /// # use tokio::io::{Interest, unix::AsyncFd};
+    /// # let mut runtime = tokio::runtime::Builder::new_current_thread();
+    /// # runtime.enable_all().build().unwrap().block_on(async {
+    /// # let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// # let mut poses = node.topic::<f64>("/pose")?.subscriber()?.stream(|fd| {
+    /// #     let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+    /// #     Ok(move |cx: &mut Context<'_>| {
+    /// #         ready!(fd.poll_read_ready(cx))?.clear_ready();
+    /// #         Poll::Ready(Ok(()))
+    /// #     })
+    /// # })?;
+    /// use outlive::topic::{Event, News};
+    ///
+    /// let news = std::future::poll_fn(|cx| poses.poll_news(cx)).await?;
+    /// assert!(matches!(news, News::Event(Event::PublisherJoined(id)) if id == publisher.id()));
+    /// # Ok::<(), outlive::Error>(())
+    /// # })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn poll_news(&mut self, cx: &mut Context<'_>) -> Poll<Result<News<T>>> {
         self.poll(cx, |subscriber| {
             let message = subscriber.receive()?.map(News::Message);
