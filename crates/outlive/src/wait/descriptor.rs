@@ -38,16 +38,53 @@ pub struct Descriptor<'fd> {
 
 impl<'fd> Descriptor<'fd> {
     /// Ready when there is something to read.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::io::Write;
+    ///
+    /// let (reader, mut writer) = std::io::pipe().unwrap();
+    /// let mut input = outlive::Descriptor::readable(&reader);
+    /// writer.write_all(b"x").unwrap();
+    /// outlive::WaitSet::new().wait(&mut [&mut input], std::time::Duration::from_secs(5))?;
+    /// assert!(input.is_readable());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn readable(fd: &'fd impl AsFd) -> Self {
         Self::new(fd, poll::READABLE)
     }
 
     /// Ready when there is room to write.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::{io::Write, os::unix::net::UnixStream, time::Duration};
+    ///
+    /// let (_reader, mut writer) = UnixStream::pair().unwrap();
+    /// writer.set_nonblocking(true).unwrap();
+    /// let mut set = outlive::WaitSet::new();
+    /// let mut output = outlive::Descriptor::writable(&writer);
+    /// assert!(set.wait(&mut [&mut output], Duration::from_secs(5))?.contains(0));
+    /// while (&writer).write(&[0; 4096]).is_ok() {} // the reader is slow
+    /// assert!(set.wait(&mut [&mut output], Duration::from_millis(1))?.is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn writable(fd: &'fd impl AsFd) -> Self {
         Self::new(fd, poll::WRITABLE)
     }
 
     /// Ready for either.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::{os::unix::net::UnixStream, time::Duration};
+    ///
+    /// let (socket, _peer) = UnixStream::pair().unwrap();
+    /// let mut either = outlive::Descriptor::readable_or_writable(&socket);
+    /// outlive::WaitSet::new().wait(&mut [&mut either], Duration::from_secs(5))?;
+    /// assert!(either.is_writable() && !either.is_readable());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn readable_or_writable(fd: &'fd impl AsFd) -> Self {
         Self::new(fd, poll::READABLE | poll::WRITABLE)
     }
@@ -68,11 +105,33 @@ impl<'fd> Descriptor<'fd> {
     }
 
     /// The last wait found the other side gone.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::{os::unix::net::UnixStream, time::Duration};
+    ///
+    /// let (socket, peer) = UnixStream::pair().unwrap();
+    /// let mut input = outlive::Descriptor::readable(&socket);
+    /// drop(peer);
+    /// outlive::WaitSet::new().wait(&mut [&mut input], Duration::from_secs(5))?;
+    /// assert!(input.is_hung_up()); // take it out of the list now
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_hung_up(&self) -> bool {
         self.found & poll::HUNG_UP != 0
     }
 
     /// The last wait found it broken or closed.
+    ///
+    /// # Examples
+    /// ```
+    /// let (reader, writer) = std::io::pipe().unwrap();
+    /// let mut output = outlive::Descriptor::writable(&writer);
+    /// drop(reader); // nobody can read what is written from here on
+    /// outlive::WaitSet::new().wait(&mut [&mut output], std::time::Duration::from_secs(5))?;
+    /// assert!(output.has_failed());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn has_failed(&self) -> bool {
         self.found & poll::FAILED != 0
     }

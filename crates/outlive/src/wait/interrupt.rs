@@ -35,14 +35,39 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// An interrupt that is not raised.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Interrupt;
+    ///
+    /// static STOP: Interrupt = Interrupt::new(); // for a signal handler
+    /// let stop = std::sync::Arc::new(Interrupt::new()); // or shared among threads
+    /// assert!(!STOP.is_raised() && !stop.is_raised());
+    /// ```
     pub const fn new() -> Self {
         Self { event: Event::new() }
     }
 
-    /// Ends all waits for it. **Async-signal-safe**: a signal handler may call it; `errno` stays.
+    /// Ends all waits for it. **Async-signal-safe**: a signal handler may call it; it preserves
+    /// `errno`.
     ///
     /// # Real-time
     /// Two system calls at most. Does not block, does not allocate.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let stop = outlive::Interrupt::new();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| stop.raise());
+    ///     let mut set = outlive::WaitSet::new();
+    ///     let ready = set.wait(&mut [&mut &stop], Duration::from_secs(60))?;
+    ///     assert!(ready.contains(0) && stop.is_raised());
+    ///     Ok::<(), outlive::Error>(())
+    /// })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn raise(&self) {
         self.event.raise(1);
     }
@@ -57,6 +82,20 @@ impl Interrupt {
 
     /// Resets it for the next use. Call it from the one thread that waits for it; a raise during
     /// the call may count as one before it.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let wake = outlive::Interrupt::new();
+    /// let mut set = outlive::WaitSet::new();
+    /// wake.raise();
+    /// assert!(set.wait(&mut [&mut &wake], Duration::ZERO)?.contains(0));
+    /// assert!(wake.is_raised()); // and so until it is cleared
+    /// wake.clear();
+    /// assert!(set.wait(&mut [&mut &wake], Duration::ZERO)?.is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn clear(&self) {
         self.event.clear();
     }

@@ -152,11 +152,36 @@ pub struct Ready<'a>(std::iter::Copied<std::slice::Iter<'a, usize>>);
 
 impl Ready<'_> {
     /// Whether the time ran out first.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+    /// let mut set = outlive::WaitSet::new();
+    /// let ready = set.wait(&mut [&mut poses], Duration::from_millis(1))?;
+    /// assert!(ready.is_empty(), "it timed out");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.len() == 0
     }
 
     /// Whether the member at `index` is ready.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Timer, WaitSet};
+    /// use std::time::Duration;
+    ///
+    /// let (mut soon, mut late) = (Timer::at(0), Timer::after(Duration::from_secs(3600)));
+    /// let mut set = WaitSet::new();
+    /// let ready = set.wait(&mut [&mut soon, &mut late], Duration::from_secs(5))?;
+    /// assert!(ready.contains(0) && !ready.contains(1));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn contains(&self, index: usize) -> bool {
         self.0.clone().any(|i| i == index)
     }
@@ -184,6 +209,14 @@ impl Default for WaitSet {
 
 impl WaitSet {
     /// Makes a set. It takes no resources until a wait needs a doorbell or a descriptor.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut set = outlive::WaitSet::new(); // one for each thread that waits, for all its waits
+    /// let ready = set.wait(&mut [], std::time::Duration::from_millis(1))?;
+    /// assert!(ready.is_empty(), "without members it sleeps");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self {
             turn: 0,
@@ -210,6 +243,22 @@ impl WaitSet {
     ///
     /// # Crash safety
     /// **Strict.** Dying asleep leaves raised flags; the next wake finds the process dead.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+    /// let mut set = outlive::WaitSet::new();
+    /// assert!(set.wait(&mut [&mut poses], Duration::from_millis(1))?.is_empty());
+    /// let publisher = node.topic::<f64>("/pose")?.publisher()?;
+    /// publisher.publish(&1.5)?;
+    /// assert!(set.wait(&mut [&mut poses], Duration::from_secs(5))?.contains(0));
+    /// assert_eq!(*poses.receive()?.expect("ready"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait(
         &mut self,
         members: &mut [&mut dyn Waitable],
@@ -223,6 +272,23 @@ impl WaitSet {
     ///
     /// # Errors
     /// As [`WaitSet::wait`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+    /// let mut set = outlive::WaitSet::new();
+    /// let deadline = Deadline::after(Duration::from_millis(5)); // however often it is woken
+    /// while !set.wait_until(&mut [&mut poses], deadline)?.is_empty() {
+    ///     while poses.receive()?.is_some() {}
+    /// }
+    /// assert!(deadline.has_passed());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_until(
         &mut self,
         members: &mut [&mut dyn Waitable],

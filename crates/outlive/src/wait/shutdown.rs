@@ -14,7 +14,7 @@ use crate::os::time::deadline::Deadline;
 /// A program that then returns from `main` drops its nodes: others see that it left, not that it
 /// died. `outlive stop`, a terminal's Ctrl-C and service managers ask this way.
 ///
-/// The first signal of each kind is noted. A second one does what it did before: by default it ends
+/// The first signal of each kind is noted. A second one has its usual effect: by default it ends
 /// the process. Within 250 ms it counts as the same request, because `timeout` and others signal
 /// the process and then its group. A handler installed earlier is called as well; an ignored signal
 /// stays ignored. Dropping the last `Shutdown` restores everything. Blocking system calls are
@@ -52,6 +52,16 @@ impl Shutdown {
     ///
     /// # Errors
     /// `Io` when the process is out of descriptors.
+    ///
+    /// # Examples
+    /// ```
+    /// # const SIGTERM: i32 = 15;
+    /// # unsafe extern "C" { safe fn raise(signal: i32) -> i32; }
+    /// let shutdown = outlive::Shutdown::on_signals()?;
+    /// raise(SIGTERM); // as `kill`, `outlive stop` and service managers do
+    /// assert!(shutdown.is_asked(), "this program still runs, and may end in order");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn on_signals() -> Result<Self> {
         Ok(Self { of: stop::install()? })
     }
@@ -60,21 +70,66 @@ impl Shutdown {
     ///
     /// # Real-time
     /// One load.
+    ///
+    /// # Examples
+    /// ```
+    /// let shutdown = outlive::Shutdown::on_signals()?;
+    /// let mut cycles = 0;
+    /// while !shutdown.is_asked() {
+    ///     cycles += 1;
+    ///     # if cycles == 3 { shutdown.ask() }
+    /// }
+    /// assert_eq!(cycles, 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_asked(&self) -> bool {
         stop::asked() != 0
     }
 
     /// The number of the first signal that asked; `None` if none has.
+    ///
+    /// # Examples
+    /// ```
+    /// # const SIGINT: i32 = 2;
+    /// # unsafe extern "C" { safe fn raise(signal: i32) -> i32; }
+    /// let shutdown = outlive::Shutdown::on_signals()?;
+    /// assert_eq!(shutdown.signal(), None);
+    /// raise(SIGINT); // as Ctrl-C does
+    /// assert_eq!(shutdown.signal(), Some(SIGINT));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn signal(&self) -> Option<i32> {
         Some(stop::asked()).filter(|by| !matches!(*by, 0 | stop::BY_ITSELF)).map(|by| by as i32)
     }
 
     /// Asks this process to end, as a signal does, and wakes all that wait for it.
+    ///
+    /// # Examples
+    /// ```
+    /// let shutdown = outlive::Shutdown::on_signals()?;
+    /// shutdown.ask(); // for instance after a fault that the program cannot handle
+    /// assert!(shutdown.is_asked());
+    /// assert_eq!(shutdown.signal(), None); // no signal asked
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn ask(&self) {
         stop::ask(stop::BY_ITSELF);
     }
 
     /// Waits until this process is asked to end, at most `timeout`; returns whether it was.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let shutdown = outlive::Shutdown::on_signals()?;
+    /// assert!(!shutdown.wait(Duration::from_millis(1)), "it timed out");
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| shutdown.ask()); // a signal does the same
+    ///     assert!(shutdown.wait(Duration::from_secs(60)));
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);

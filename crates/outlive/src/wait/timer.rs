@@ -35,21 +35,62 @@ pub struct Timer {
 
 impl Timer {
     /// Ready once, from `instant_ns` of CLOCK_MONOTONIC on ([`crate::now_ns`]).
+    ///
+    /// # Examples
+    /// ```
+    /// let start_ns = outlive::now_ns();
+    /// let timer = outlive::Timer::at(start_ns + 2_000_000); // the same in several programs
+    /// assert_eq!(timer.next_ns(), Some(start_ns + 2_000_000));
+    /// ```
     pub fn at(instant_ns: u64) -> Self {
         Self { next_ns: instant_ns, period_ns: 0 }
     }
 
     /// Ready once, `delay` from now.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut timer = outlive::Timer::after(Duration::from_millis(1));
+    /// outlive::WaitSet::new().wait(&mut [&mut timer], Duration::from_secs(60))?;
+    /// assert_eq!(timer.fired(), 1);
+    /// assert_eq!(timer.next_ns(), None); // once only
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn after(delay: Duration) -> Self {
         Self::at(Deadline::after(delay).as_ns())
     }
 
     /// Ready every `period` (at least 1 ns), the first time one period from now.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut tick = outlive::Timer::every(Duration::from_millis(1));
+    /// let mut set = outlive::WaitSet::new();
+    /// let mut ticks = 0;
+    /// while ticks < 3 {
+    ///     set.wait(&mut [&mut tick], Duration::from_secs(60))?;
+    ///     ticks += tick.fired();
+    /// }
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn every(period: Duration) -> Self {
         Self::periodic(Deadline::after(period).as_ns(), period)
     }
 
     /// Ready at `first_ns` of CLOCK_MONOTONIC and every `period` (at least 1 ns) after it.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let full_second_ns = (outlive::now_ns() / 1_000_000_000 + 1) * 1_000_000_000;
+    /// let mut tick = outlive::Timer::periodic(full_second_ns, Duration::from_millis(250));
+    /// assert_eq!(tick.next_ns(), Some(full_second_ns));
+    /// ```
     pub fn periodic(first_ns: u64, period: Duration) -> Self {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         Self { next_ns: first_ns, period_ns }
@@ -57,6 +98,16 @@ impl Timer {
 
     /// How often it became due since the last call; it stays ready until this is called. More than
     /// 1 means that periods were missed.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut tick = outlive::Timer::every(Duration::from_millis(1));
+    /// assert_eq!(outlive::Timer::after(Duration::from_secs(3600)).fired(), 0);
+    /// std::thread::sleep(Duration::from_millis(3)); // too long for a period of 1 ms
+    /// assert!(tick.fired() >= 3, "two periods or more were missed");
+    /// ```
     pub fn fired(&mut self) -> u64 {
         let now = clock::now_ns();
         if now < self.next_ns {
@@ -76,11 +127,35 @@ impl Timer {
     }
 
     /// When it is next ready, ns of CLOCK_MONOTONIC; `None` if never.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let before_ns = outlive::now_ns();
+    /// let mut tick = outlive::Timer::every(Duration::from_secs(3600));
+    /// assert!(tick.next_ns().is_some_and(|ns| ns >= before_ns + 3_600_000_000_000));
+    /// tick.stop();
+    /// assert_eq!(tick.next_ns(), None);
+    /// ```
     pub fn next_ns(&self) -> Option<u64> {
         (self.next_ns != u64::MAX).then_some(self.next_ns)
     }
 
     /// Stops it: it is never ready again.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut tick = outlive::Timer::every(Duration::from_millis(1));
+    /// std::thread::sleep(Duration::from_millis(2));
+    /// tick.stop(); // though it was due
+    /// let mut set = outlive::WaitSet::new();
+    /// assert!(set.wait(&mut [&mut tick], Duration::from_millis(5))?.is_empty());
+    /// assert_eq!(tick.fired(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn stop(&mut self) {
         (self.next_ns, self.period_ns) = (u64::MAX, 0);
     }
