@@ -60,6 +60,17 @@ impl<H: Message, E: Message> Headed<H, E> {
     };
 
     /// The bytes of any payload as this type; `None` if length, alignment or a value does not fit.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, zerocopy::IntoBytes};
+    ///
+    /// let words = [7u32, 0x0002_0001]; // a header, then two elements, little-endian
+    /// let counts = Headed::<u32, u16>::parse(words.as_bytes()).expect("aligned and whole");
+    /// assert_eq!((*counts.header(), counts.tail()), (7, &[1, 2][..]));
+    /// let half = &words.as_bytes()[..7];
+    /// assert!(Headed::<u32, u16>::parse(half).is_none(), "half an element");
+    /// ```
     pub fn parse(bytes: &[u8]) -> Option<&Self> {
         // SAFETY: all that is asked for is checked; the bytes are borrowed for as long.
         Self::is_one(bytes).then(|| unsafe { Self::cast(bytes.as_ptr(), bytes.len()) })
@@ -71,6 +82,16 @@ impl<H: Message, E: Message> Headed<H, E> {
     }
 
     /// As [`Headed::parse`], to write.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, zerocopy::IntoBytes};
+    ///
+    /// let mut words = [7u32, 0];
+    /// let counts = Headed::<u32, u16>::parse_mut(words.as_mut_bytes()).expect("aligned");
+    /// counts.tail_mut().copy_from_slice(&[1, 2]);
+    /// assert_eq!(words, [7, 0x0002_0001]);
+    /// ```
     pub fn parse_mut(bytes: &mut [u8]) -> Option<&mut Self> {
         // SAFETY: as in `parse`, and borrowed exclusively.
         Self::is_one(bytes).then(|| unsafe { Self::cast_mut(bytes.as_mut_ptr(), bytes.len()) })
@@ -93,18 +114,60 @@ impl<H: Message, E: Message> Headed<H, E> {
     }
 
     /// The header, to write.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use outlive::Headed;
+    /// let publisher = node.topic::<Headed<u64, f32>>("/scan")?.publisher()?;
+    /// let mut scan = publisher.loan_headed(0, 100)?;
+    /// *scan.header_mut() = outlive::now_ns(); // once the scan begins
+    /// assert_ne!(*scan.header(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn header_mut(&mut self) -> &mut H {
         self.split_mut().0
     }
 
     /// The elements, to write.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use outlive::Headed;
+    /// let publisher = node.topic::<Headed<u64, f32>>("/scan")?.publisher()?;
+    /// let mut scan = publisher.loan_headed(0, 100)?;
+    /// for (i, range) in scan.tail_mut().iter_mut().enumerate() {
+    ///     *range = i as f32 / 100.0;
+    /// }
+    /// assert_eq!((scan.tail().len(), scan.tail()[50]), (100, 0.5));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn tail_mut(&mut self) -> &mut [E] {
         self.split_mut().1
     }
 
     /// Header and elements, to write.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Headed;
+    ///
+    /// fn scale(scan: &mut Headed<f32, f32>, by: f32) {
+    ///     let (step_rad, ranges) = scan.split_mut(); // both at once
+    ///     *step_rad *= by;
+    ///     ranges.iter_mut().for_each(|range| *range *= by);
+    /// }
+    /// # use outlive::zerocopy::IntoBytes;
+    /// # let mut floats = [0.5f32, 1.0, 2.0];
+    /// # let scan = Headed::parse_mut(floats.as_mut_bytes()).expect("aligned and whole");
+    /// scale(scan, 2.0);
+    /// assert_eq!((*scan.header(), scan.tail()), (1.0, &[2.0, 4.0][..]));
+    /// ```
     #[inline]
     pub fn split_mut(&mut self) -> (&mut H, &mut [E]) {
         let (head, tail) = self.bytes.split_at_mut(size_of::<H>());
@@ -125,7 +188,19 @@ impl<H: Message, E: Message> Headed<H, E> {
         to.copy_from_slice(from.as_bytes());
     }
 
-    /// Both as bytes.
+    /// Header and elements as bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use outlive::Headed;
+    /// let publisher = node.topic::<Headed<u32, u16>>("/counts")?.publisher()?;
+    /// let mut counts = publisher.loan_headed(7, 2)?;
+    /// counts.tail_mut().copy_from_slice(&[1, 2]);
+    /// assert_eq!(counts.as_bytes(), [7, 0, 0, 0, 1, 0, 2, 0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

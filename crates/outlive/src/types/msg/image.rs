@@ -95,6 +95,16 @@ impl PixelFormat {
     pub const PNG: Self = Self(101);
 
     /// Bytes of a pixel; `None` for compressed and unknown formats.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::PixelFormat;
+    ///
+    /// assert_eq!(PixelFormat::RGB8.bytes_per_pixel(), Some(3));
+    /// assert_eq!(PixelFormat::JPEG.bytes_per_pixel(), None); // compressed
+    /// assert_eq!(PixelFormat(77).bytes_per_pixel(), None); // another program may write any number
+    /// assert_eq!((PixelFormat::JPEG.as_str(), PixelFormat(77).as_str()), ("jpeg", "unknown"));
+    /// ```
     pub const fn bytes_per_pixel(self) -> Option<u32> {
         match self {
             Self::MONO8 | Self::BAYER_RGGB8 => Some(1),
@@ -130,6 +140,16 @@ impl ImageHeader {
     ///
     /// # Errors
     /// `Corrupt` when rows overlap or are missing; `Unsupported` for an unknown format.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{ErrorKind, msg::{ImageHeader, PixelFormat}};
+    ///
+    /// let header = ImageHeader { format: PixelFormat::MONO8, ..ImageHeader::default() };
+    /// let header = ImageHeader { width: 4, height: 3, row_bytes: 8, ..header };
+    /// assert!(header.check(20).is_ok(), "the last row needs no gap behind it");
+    /// assert_eq!(header.check(19).unwrap_err().kind(), ErrorKind::Corrupt);
+    /// ```
     pub fn check(&self, pixel_bytes: usize) -> Result<()> {
         if matches!(self.format, PixelFormat::JPEG | PixelFormat::PNG) {
             return Ok(());
@@ -164,6 +184,22 @@ impl Headed<ImageHeader, u8> {
     ///
     /// # Errors
     /// As [`ImageHeader::check`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Image, ImageHeader, PixelFormat};
+    ///
+    /// let publisher = node.topic::<Image>("/camera")?.publisher()?;
+    /// let mut subscriber = node.topic::<Image>("/camera")?.subscriber()?;
+    /// let header = ImageHeader { format: PixelFormat::MONO8, ..ImageHeader::default() };
+    /// let header = ImageHeader { width: 4, height: 3, row_bytes: 4, ..header };
+    /// publisher.publish_headed(header, &[128; 11])?; // one pixel is missing
+    /// let image = subscriber.receive()?.expect("sent just now");
+    /// assert!(image.check().is_err() && image.row(1).is_some() && image.row(2).is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn check(&self) -> Result<()> {
         self.header().check(self.tail().len())
     }
@@ -175,6 +211,22 @@ impl Headed<ImageHeader, u8> {
 
     /// Row `y` from the top without the gap behind it; `None` outside, in compressed pictures, and
     /// where the header promises more bytes than there are.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Image, ImageHeader, PixelFormat};
+    ///
+    /// let publisher = node.topic::<Image>("/camera")?.publisher()?;
+    /// let header = ImageHeader { format: PixelFormat::MONO8, ..ImageHeader::default() };
+    /// let header = ImageHeader { width: 2, height: 2, row_bytes: 3, ..header };
+    /// let mut image = publisher.loan_headed(header, 6)?;
+    /// image.tail_mut().copy_from_slice(&[1, 2, 0, 3, 4, 0]); // one byte behind each row
+    /// assert_eq!(image.row(1), Some(&[3, 4][..]));
+    /// assert_eq!((image.row(2), image.pixels().len()), (None, 6));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn row(&self, y: u32) -> Option<&[u8]> {
         let h = self.header();
         let bytes = h.format.bytes_per_pixel()?.checked_mul(h.width)?;

@@ -50,6 +50,22 @@ message!(Joint, "outlive/Joint", name, position, velocity, effort);
 
 impl Headed<JointStateHeader, Joint> {
     /// The joint of that name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Joint, JointState, JointStateHeader, Text};
+    ///
+    /// let publisher = node.topic::<JointState>("/joints")?.publisher()?;
+    /// let mut state = publisher.loan_headed(JointStateHeader::default(), 2)?;
+    /// for (joint, name) in state.tail_mut().iter_mut().zip(["shoulder", "elbow"]) {
+    ///     *joint = Joint { name: Text::cut(name), position: 0.5, ..Joint::default() };
+    /// }
+    /// assert_eq!(state.joint("elbow").map(|elbow| elbow.position), Some(0.5));
+    /// assert!(state.joint("wrist").is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn joint(&self, name: &str) -> Option<&Joint> {
         self.tail().iter().find(|j| j.name.as_str() == name)
     }

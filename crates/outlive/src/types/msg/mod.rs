@@ -85,6 +85,14 @@ message!(Header, "outlive/Header", stamp_ns, frame_id);
 
 impl Header {
     /// Measured now, in the frame `frame_id` (cut off after 32 bytes).
+    ///
+    /// # Examples
+    /// ```
+    /// let before_ns = outlive::now_ns();
+    /// let header = outlive::msg::Header::now("base_link");
+    /// assert!(header.stamp_ns >= before_ns); // the same clock
+    /// assert_eq!(header.frame_id.as_str(), "base_link");
+    /// ```
     pub fn now(frame_id: &str) -> Self {
         Self { stamp_ns: now_ns(), frame_id: Text::cut(frame_id) }
     }

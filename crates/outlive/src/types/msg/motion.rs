@@ -38,12 +38,30 @@ impl Quaternion {
     pub const IDENTITY: Self = Self { x: 0.0, y: 0.0, z: 0.0, w: 1.0 };
 
     /// Rotation by `yaw_rad` about z, counter-clockwise seen from above.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Quaternion;
+    ///
+    /// let left = Quaternion::from_yaw(std::f64::consts::FRAC_PI_2); // a quarter turn
+    /// assert!((left.z - left.w).abs() < 1e-12 && left.x == 0.0 && left.y == 0.0);
+    /// assert_eq!(Quaternion::from_yaw(0.0), Quaternion::IDENTITY);
+    /// ```
     pub fn from_yaw(yaw_rad: f64) -> Self {
         let (sin, cos) = (yaw_rad / 2.0).sin_cos();
         Self { x: 0.0, y: 0.0, z: sin, w: cos }
     }
 
     /// Angle about z, rad, -π to π.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Quaternion;
+    ///
+    /// assert!((Quaternion::from_yaw(0.5).yaw() - 0.5).abs() < 1e-12);
+    /// assert!((Quaternion::from_yaw(6.0).yaw() - (6.0 - std::f64::consts::TAU)).abs() < 1e-12);
+    /// assert_eq!(Quaternion::default().yaw(), 0.0); // unknown looks like no rotation
+    /// ```
     pub fn yaw(&self) -> f64 {
         let Self { x, y, z, w } = *self;
         (2.0 * (w * z + x * y)).atan2(1.0 - 2.0 * (y * y + z * z))

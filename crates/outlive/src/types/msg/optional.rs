@@ -49,11 +49,28 @@ const VALUE: usize = 8;
 
 impl<T: Message + Copy> Optional<T> {
     /// No value.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Optional;
+    ///
+    /// let force_n: Optional<f64> = Optional::none();
+    /// assert_eq!(force_n, None.into());
+    /// ```
     pub fn none() -> Self {
         Self::new_zeroed()
     }
 
     /// The value, if there is one.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Optional;
+    ///
+    /// let force_n = Optional::from(Some(1.5));
+    /// assert_eq!(force_n.get(), Some(1.5));
+    /// assert_eq!(Optional::<f64>::none().get().unwrap_or(0.0), 0.0);
+    /// ```
     pub fn get(self) -> Option<T> {
         self.present.get().then_some(self.value)
     }

@@ -44,6 +44,14 @@ message!(PointCloudHeader, "outlive/PointCloud", header, width, height, reserved
 
 impl PointCloudHeader {
     /// For an unordered cloud: `points` points in one row.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::{Header, PointCloudHeader};
+    ///
+    /// let header = PointCloudHeader::row(Header::now("lidar"), 1000);
+    /// assert_eq!((header.width, header.height), (1000, 1)); // unordered
+    /// ```
     pub fn row(header: Header, points: u32) -> Self {
         Self { header, width: points, height: 1, reserved: [0; 4] }
     }
@@ -52,6 +60,15 @@ impl PointCloudHeader {
     ///
     /// # Errors
     /// `Corrupt` when they are fewer.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{ErrorKind, msg::PointCloudHeader};
+    ///
+    /// let header = PointCloudHeader { width: 4, height: 3, ..Default::default() };
+    /// assert!(header.check(12).is_ok());
+    /// assert_eq!(header.check(11).unwrap_err().kind(), ErrorKind::Corrupt);
+    /// ```
     pub fn check(&self, points: usize) -> Result<()> {
         let Self { width, height, .. } = self;
         // The product of two u32 fits a u64.
@@ -86,6 +103,21 @@ impl Headed<PointCloudHeader, PointXyzi> {
     ///
     /// # Errors
     /// As [`PointCloudHeader::check`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{PointCloud, PointCloudHeader, PointXyzi};
+    ///
+    /// let publisher = node.topic::<PointCloud>("/lidar")?.publisher()?;
+    /// let mut subscriber = node.topic::<PointCloud>("/lidar")?.subscriber()?;
+    /// let header = PointCloudHeader { width: 4, height: 3, ..Default::default() };
+    /// publisher.publish_headed(header, &[PointXyzi::default(); 11])?; // one point is missing
+    /// let cloud = subscriber.receive()?.expect("sent just now");
+    /// assert!(cloud.check().is_err() && cloud.points().len() == 11);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn check(&self) -> Result<()> {
         self.header().check(self.tail().len())
     }
@@ -97,6 +129,21 @@ impl Headed<PointCloudHeader, PointXyzi> {
 
     /// Row `y` of an ordered cloud; `None` outside, also where the header promises more points
     /// than there are.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{PointCloud, PointCloudHeader, PointXyzi};
+    ///
+    /// let publisher = node.topic::<PointCloud>("/lidar")?.publisher()?;
+    /// let header = PointCloudHeader { width: 2, height: 2, ..Default::default() };
+    /// let mut cloud = publisher.loan_headed(header, 4)?;
+    /// cloud.tail_mut().fill(PointXyzi { x: 1.5, ..Default::default() });
+    /// assert_eq!(cloud.row(1).expect("the last one").len(), 2);
+    /// assert!(cloud.row(2).is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn row(&self, y: u32) -> Option<&[PointXyzi]> {
         let width = self.header().width as usize;
         let from = (y < self.header().height).then(|| (y as usize).checked_mul(width))??;

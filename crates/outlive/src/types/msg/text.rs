@@ -24,11 +24,28 @@ pub struct Text<const N: usize>([u8; N]);
 
 impl<const N: usize> Text<N> {
     /// `text`, or `None` if it is longer than `N` bytes or has a zero in it.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Text;
+    ///
+    /// assert!(Text::<4>::new("base").is_some());
+    /// assert!(Text::<4>::new("bäse").is_none()); // 5 bytes
+    /// ```
     pub fn new(text: &str) -> Option<Self> {
         (text.len() <= N && !text.contains('\0')).then(|| Self::cut(text))
     }
 
     /// The whole characters of `text` that fit, up to its first zero.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::Text;
+    ///
+    /// assert_eq!(Text::<4>::cut("base_link").as_str(), "base");
+    /// assert_eq!(Text::<4>::cut("arä").as_str(), "arä");
+    /// assert_eq!(Text::<3>::cut("arä").as_str(), "ar"); // no half characters
+    /// ```
     pub fn cut(text: &str) -> Self {
         let mut end = text.find('\0').unwrap_or(text.len()).min(N);
         while !text.is_char_boundary(end) {
@@ -40,6 +57,15 @@ impl<const N: usize> Text<N> {
     }
 
     /// The text; only its beginning if another program wrote invalid UTF-8.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{msg::Text, zerocopy::FromBytes};
+    ///
+    /// assert_eq!(Text::<8>::cut("base").as_str(), "base"); // without the zeros behind it
+    /// let foreign = Text::<8>::read_from_bytes(b"base\xff\0\0\0").expect("8 bytes");
+    /// assert_eq!(foreign.as_str(), "base"); // up to what is not UTF-8
+    /// ```
     pub fn as_str(&self) -> &str {
         let text = self.0.split(|b| *b == 0).next().unwrap_or_default();
         match std::str::from_utf8(text) {
@@ -79,12 +105,36 @@ impl<const N: usize> fmt::Debug for Text<N> {
 /// A truth value in one byte for which every value is valid, so nobody need check it: for data of
 /// locks and real-time channels, which cannot contain a `bool`. Other programs see the same type as
 /// `bool`.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::Bool;
+///
+/// #[outlive::message("example/Brake")]
+/// struct Brake {
+///     pressure_pa: f64,
+///     closed: Bool,
+///     reserved: [u8; 7],
+/// }
+///
+/// let brake = Brake { pressure_pa: 2e5, closed: true.into(), reserved: [0; 7] };
+/// assert!(brake.closed.get());
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Default)]
 #[repr(transparent)]
 pub struct Bool(u8);
 
 impl Bool {
     /// Whether it is true: any value but 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{msg::Bool, zerocopy::FromBytes};
+    ///
+    /// assert!(Bool::from(true).get() && !Bool::default().get());
+    /// let foreign = Bool::read_from_bytes(&[7]).expect("1 byte");
+    /// assert!(foreign.get() && foreign == true.into()); // whatever another program wrote
+    /// ```
     pub fn get(self) -> bool {
         self.0 != 0
     }

@@ -99,6 +99,35 @@ pub struct Encoded<C> {
 
 impl<C> Encoded<C> {
     /// Any bytes, to be decoded.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::{Codec, Encoded, Encoding};
+    /// # type Fault = Box<dyn std::error::Error + Send + Sync>;
+    /// # struct Speed;
+    /// # impl Codec for Speed {
+    /// #     type Value = f64;
+    /// #     const ENCODING: Encoding = Encoding::Json;
+    /// #     fn type_name() -> String {
+    /// #         "robot/Speed".into()
+    /// #     }
+    /// #     fn schema() -> Vec<u8> {
+    /// #         br#"{"type": "number"}"#.into()
+    /// #     }
+    /// #     fn encode(value: &f64, to: &mut [u8]) -> Result<usize, Fault> {
+    /// #         let text = value.to_string();
+    /// #         to.get_mut(..text.len()).map(|to| to.copy_from_slice(text.as_bytes()));
+    /// #         Ok(text.len())
+    /// #     }
+    /// #     fn decode(bytes: &[u8]) -> Result<f64, Fault> {
+    /// #         Ok(std::str::from_utf8(bytes)?.parse()?)
+    /// #     }
+    /// # }
+    /// let speed = Encoded::<Speed>::new(b"fast"); // any bytes, until they are decoded
+    /// assert_eq!(speed.as_bytes(), b"fast");
+    /// assert_eq!(speed.decode().unwrap_err().kind(), outlive::ErrorKind::Corrupt);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn new(bytes: &[u8]) -> &Self {
         // SAFETY: transparent over `[u8]`; any bytes may be tried.
         unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
@@ -110,6 +139,40 @@ impl<C> Encoded<C> {
     }
 
     /// The encoded bytes, to build a value in a loan.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use outlive::{Codec, Encoded, Encoding};
+    /// # type Fault = Box<dyn std::error::Error + Send + Sync>;
+    /// # struct Speed;
+    /// # impl Codec for Speed {
+    /// #     type Value = f64;
+    /// #     const ENCODING: Encoding = Encoding::Json;
+    /// #     fn type_name() -> String {
+    /// #         "robot/Speed".into()
+    /// #     }
+    /// #     fn schema() -> Vec<u8> {
+    /// #         br#"{"type": "number"}"#.into()
+    /// #     }
+    /// #     fn encode(value: &f64, to: &mut [u8]) -> Result<usize, Fault> {
+    /// #         let text = value.to_string();
+    /// #         to.get_mut(..text.len()).map(|to| to.copy_from_slice(text.as_bytes()));
+    /// #         Ok(text.len())
+    /// #     }
+    /// #     fn decode(bytes: &[u8]) -> Result<f64, Fault> {
+    /// #         Ok(std::str::from_utf8(bytes)?.parse()?)
+    /// #     }
+    /// # }
+    /// let publisher = node.topic::<Encoded<Speed>>("/speed")?.publisher()?;
+    /// let mut subscriber = node.topic::<Encoded<Speed>>("/speed")?.subscriber()?;
+    /// let mut speed = publisher.loan_slice(3)?; // 3 bytes, from another encoder
+    /// speed.as_bytes_mut().copy_from_slice(b"1.5");
+    /// speed.publish()?;
+    /// assert_eq!(*subscriber.receive_value()?.expect("sent just now"), 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -120,6 +183,39 @@ impl<C: Codec> Encoded<C> {
     ///
     /// # Errors
     /// `Corrupt`: the bytes are not such a value.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use outlive::{Codec, Encoded, Encoding};
+    /// # type Fault = Box<dyn std::error::Error + Send + Sync>;
+    /// # struct Speed;
+    /// # impl Codec for Speed {
+    /// #     type Value = f64;
+    /// #     const ENCODING: Encoding = Encoding::Json;
+    /// #     fn type_name() -> String {
+    /// #         "robot/Speed".into()
+    /// #     }
+    /// #     fn schema() -> Vec<u8> {
+    /// #         br#"{"type": "number"}"#.into()
+    /// #     }
+    /// #     fn encode(value: &f64, to: &mut [u8]) -> Result<usize, Fault> {
+    /// #         let text = value.to_string();
+    /// #         to.get_mut(..text.len()).map(|to| to.copy_from_slice(text.as_bytes()));
+    /// #         Ok(text.len())
+    /// #     }
+    /// #     fn decode(bytes: &[u8]) -> Result<f64, Fault> {
+    /// #         Ok(std::str::from_utf8(bytes)?.parse()?)
+    /// #     }
+    /// # }
+    /// let publisher = node.topic::<Encoded<Speed>>("/speed")?.publisher()?;
+    /// let mut subscriber = node.topic::<Encoded<Speed>>("/speed")?.subscriber()?;
+    /// publisher.publish_value(&1.5)?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!((sample.decode()?, sample.as_bytes()), (1.5, &b"1.5"[..]));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn decode(&self) -> Result<C::Value> {
         decode(self, || format!("a value of {}", C::ENCODING.as_str()))
     }

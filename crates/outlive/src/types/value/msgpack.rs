@@ -15,6 +15,14 @@ use crate::{Error, ErrorKind, Result};
 const DEPTH_MAX: usize = 128;
 
 /// The MessagePack of a `T`, as it lies in shared memory; [`MsgPack::decode`] reads it.
+///
+/// # Examples
+/// ```
+/// let bytes = outlive::msgpack::encode(&("dock", 1.5))?;
+/// let goal = outlive::MsgPack::<(String, f64)>::new(&bytes);
+/// assert_eq!(goal.decode()?, ("dock".to_owned(), 1.5));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[repr(transparent)]
 pub struct MsgPack<T> {
     _type: PhantomData<fn() -> T>,
@@ -23,6 +31,16 @@ pub struct MsgPack<T> {
 
 impl<T> MsgPack<T> {
     /// Any bytes, to be decoded as a `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{ErrorKind, MsgPack};
+    ///
+    /// let number = MsgPack::<u8>::new(&[7]); // small numbers are one byte
+    /// assert_eq!(number.decode().ok(), Some(7));
+    /// let garbage = MsgPack::<u8>::new(&[0xc1]); // any bytes, until they are decoded
+    /// assert_eq!(garbage.decode().unwrap_err().kind(), ErrorKind::Corrupt);
+    /// ```
     pub fn new(bytes: &[u8]) -> &Self {
         // SAFETY: transparent over `[u8]`; any bytes may be tried.
         unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
@@ -37,6 +55,18 @@ impl<T> MsgPack<T> {
     ///
     /// # Errors
     /// `Corrupt`: the bytes are not MessagePack of a `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.msgpack::<Vec<u8>>("/levels")?.publisher()?;
+    /// let mut subscriber = node.msgpack::<Vec<u8>>("/levels")?.subscriber()?;
+    /// publisher.publish_value(&vec![1, 2, 3])?;
+    /// let levels = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!(levels.decode()?, [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn decode<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
@@ -49,6 +79,18 @@ impl<T> MsgPack<T> {
     ///
     /// # Errors
     /// `Corrupt`: the bytes are not MessagePack of a `U`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::MsgPack;
+    ///
+    /// let bytes = outlive::msgpack::encode(&("dock", 1.5))?;
+    /// let goal = MsgPack::<(String, f64)>::new(&bytes);
+    /// let (name, speed): (&str, f64) = goal.decode_as()?; // the text is not copied
+    /// assert_eq!((name, speed), ("dock", 1.5));
+    /// assert!(goal.decode_as::<u64>().is_err());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
         let decoded = decode(&self.bytes);
         decoded.map_err(|why| undecoded::<U>("a MessagePack value", self.bytes.len(), &why))
@@ -137,6 +179,14 @@ impl<T: DeserializeOwned + 'static> DecodeValue for MsgPack<T> {
 ///
 /// # Errors
 /// `InvalidArgument` when serde cannot encode it.
+///
+/// # Examples
+/// ```
+/// let bytes = outlive::msgpack::encode(&["arm", "base"])?;
+/// let names = outlive::MsgPack::<Vec<String>>::new(&bytes);
+/// assert_eq!(names.decode()?, ["arm", "base"]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     rmp_serde::to_vec_named(value).map_err(|e| {
         let remedy = format!("it cannot be encoded as MessagePack: {e}: change its type");
