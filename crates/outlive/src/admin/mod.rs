@@ -188,8 +188,8 @@ impl Domain {
         }
     }
 
-    /// All node files, in order of joining. Those that are gone, damaged or somebody else's are
-    /// left out.
+    /// All node files, in order of joining. Those that are gone, damaged or another user's are left
+    /// out.
     ///
     /// # Errors
     /// Those of reading the directory, and its files, such as `Io` without a free descriptor;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `token`, `peer` | its own liveness word; those of others, as hint and as proof |
 //! | `ports`, `layout` | its publishers, subscribers and so on, in the node's file |
-//! | `watch` | being told that another node ended |
+//! | `watch` | waiting for the end of another node |
 //! | `threads/` | tokens of threads that hold locks |
 
 pub(crate) mod layout;

@@ -4,7 +4,7 @@
 //! A set of the epoll kind would keep references to its members or ids of them. References would
 //! lock every subscriber for as long as the set lives, since receiving needs it mutably; ids would
 //! need the words that a subscriber sleeps on, which change with every message, in a shared place
-//! of their own, and cost the hot path. So the list is given anew with each wait, as to `poll`: no
+//! of their own, and cost the hot path. So the list is given again with each wait, as to `poll`: no
 //! lifetimes, nothing to take out when a member is dropped, any order, any subset. futex_waitv
 //! takes its whole list with each call anyway. The key of a member is its index in the list. In C
 //! it becomes an array of handles, in Python a list.
@@ -20,7 +20,7 @@
 //! | any, without `futex_waitv` | a doorbell, or the one word; the rest is looked at every 2 ms |
 //! | any, where no doorbell can be made | the words that one call takes; the rest as before |
 //! | with foreign descriptors | `ppoll` on them and on a `bridge` that writers send datagrams to |
-//! | any, without `futex_waitv`, after 20 ms in vain | the same |
+//! | any, without `futex_waitv`, after 20 ms without news | the same |
 //!
 //! Every sleep ends after 1 s at most.
 

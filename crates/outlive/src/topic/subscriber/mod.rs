@@ -364,8 +364,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.sleep(deadline)
     }
 
-    /// Copies the next message into `to`; for fixed-size types. Trusts no publisher beyond the
-    /// copy: what is read later cannot change.
+    /// Copies the next message into `to`; for fixed-size types. Needs no trust in the publisher
+    /// after that: the copy cannot change.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].

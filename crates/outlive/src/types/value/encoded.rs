@@ -71,8 +71,8 @@ pub trait Codec: 'static {
     /// 64 KiB of it are stored: see [`PayloadType::encoded`].
     fn schema() -> Vec<u8>;
 
-    /// Encodes into `to` and returns the length. If it is more than there is room for, what is in
-    /// `to` does not matter: the next call gets as much.
+    /// Encodes into `to` and returns the length. If that is more than `to` has room for, its
+    /// contents do not matter: the next call gets that much room.
     ///
     /// # Errors
     /// Why the value cannot be encoded.
