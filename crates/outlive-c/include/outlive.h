@@ -623,6 +623,7 @@ const char *outlive_node_name(const struct outlive_node *node);
 void outlive_node_close(struct outlive_node *node);
 
 // Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
+// One that was watched before gives a watch that says it is gone.
 enum outlive_status outlive_watch_open(const struct outlive_node *node,
                                        uint64_t id,
                                        struct outlive_watch **out);

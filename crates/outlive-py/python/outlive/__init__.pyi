@@ -199,7 +199,9 @@ class Node(_Port):
     def name(self) -> str:
         """The name given at opening."""
     def watch(self, id: int) -> Watch:
-        """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up."""
+        """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
+        One that was watched before gives a watch that says it is gone.
+        """
     def remove_lock(self, name: str) -> bool:
         """Removes the lock, condition variable, semaphore, set or segment `name`; False if there is
         none. Opening it creates it again.
