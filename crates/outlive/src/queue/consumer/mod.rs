@@ -182,6 +182,21 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// continues in a larger segment or ends, or its producer waits for room. Where a stream was
     /// received up to its end, it looks twice, and in between leaves its producers alone for at
     /// most 64 pauses of the processor (1 to 3 us).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// assert!(consumer.receive()?.is_none()); // at once
+    /// producer.send(&7)?;
+    /// let job = consumer.receive()?.expect("sent just now");
+    /// assert_eq!(*job, 7);
+    /// drop(job); // from here on it is received
+    /// assert!(consumer.receive()?.is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn receive(&mut self) -> Result<Option<Received<'_, T>>> {
         match self.next()? {
@@ -196,6 +211,26 @@ impl<T: Payload + ?Sized> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let jobs = node.queue::<u64>("/jobs")?;
+    /// let sending = std::thread::spawn(move || jobs.producer()?.send(&7));
+    /// let job = loop {
+    ///     // `None` may also be the news that a producer has joined.
+    ///     if let Some(job) = consumer.receive_timeout(Duration::from_secs(5))? {
+    ///         break *job;
+    ///     }
+    /// };
+    /// assert_eq!(job, 7);
+    /// # sending.join().unwrap()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Received<'_, T>>> {
         self.receive_until(Deadline::after(timeout))
     }
@@ -204,6 +239,25 @@ impl<T: Payload + ?Sized> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let cycle = Deadline::after(Duration::from_millis(5));
+    /// let mut sum = 0;
+    /// while !cycle.has_passed() {
+    ///     sum += consumer.receive_until(cycle)?.map_or(0, |job| *job);
+    /// }
+    /// assert_eq!(sum, 6);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, T>>> {
         match self.wait(deadline)? {
             Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, 1))),
@@ -215,6 +269,21 @@ impl<T: Payload + ?Sized> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    ///
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// assert!(!consumer.wait_for_message(Deadline::AT_ONCE)?);
+    /// producer.send(&7)?;
+    /// assert!(consumer.wait_for_message(Deadline::NEVER)?);
+    /// assert_eq!(*consumer.receive()?.expect("still there"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_for_message(&mut self, deadline: Deadline) -> Result<bool> {
         Ok(self.wait(deadline)?.is_some())
     }
@@ -297,17 +366,62 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     /// What happened to producers since the last call; oldest first.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::queue::Event;
+    ///
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// let id = producer.id();
+    /// producer.send(&7)?;
+    /// drop(producer); // leaves; a kill would give `ProducerDied`
+    /// while consumer.receive()?.is_some() {}
+    /// let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
+    /// assert_eq!(events, [Event::ProducerJoined(id), Event::ProducerLeft(id)]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn next_event(&mut self) -> Option<Event> {
         self.reader.next_event()
     }
 
     /// Producers that are being read.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// consumer.receive()?; // finds it
+    /// assert_eq!(consumer.producers(), [producer.id()]);
+    /// drop(producer);
+    /// consumer.receive()?; // its lane is empty: gone
+    /// assert!(consumer.producers().is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn producers(&self) -> Vec<ProducerId> {
         self.reader.producers().collect()
     }
 
     /// Messages of an ordered queue that were delivered out of order, because they were committed
     /// later than the holdback allows.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut log = node.queue::<u32>("/log")?.ordered(Duration::from_millis(5)).consumer()?;
+    /// let mut producer = node.queue::<u32>("/log")?.producer()?;
+    /// producer.send(&1)?;
+    /// while log.receive_timeout(Duration::from_secs(1))?.is_none() {}
+    /// assert_eq!(log.late(), 0); // otherwise allow a longer holdback
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn late(&self) -> u64 {
         self.reader.late()
     }
@@ -348,6 +462,20 @@ impl<T: Message> Consumer<T> {
     ///
     /// # Crash safety
     /// **Strict.** The message is received when this returns.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[f64; 6]>("/goals")?.consumer()?;
+    /// let mut producer = node.queue::<[f64; 6]>("/goals")?.producer()?;
+    /// let mut goal = [0.0; 6];
+    /// assert!(!consumer.copy_to(&mut goal)?); // nothing yet
+    /// producer.send(&[0.5; 6])?;
+    /// assert!(consumer.copy_to(&mut goal)?);
+    /// assert_eq!(goal, [0.5; 6]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn copy_to(&mut self, to: &mut T) -> Result<bool> {
         let Some(hand) = self.next()? else { return Ok(false) };
@@ -407,6 +535,22 @@ impl<T: Message> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let soon = Deadline::after(Duration::from_secs(5));
+    /// let jobs = consumer.receive_slice_until(soon)?.expect("sent just now");
+    /// assert_eq!(*jobs, [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_slice_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, [T]>>> {
         match self.wait(deadline)? {
             Some(hand) => {

@@ -65,6 +65,20 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     /// # Crash safety
     /// **Strict.** Commit point: one store. After a death before it the next consumer receives the
     /// message again.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut first = node.queue::<u64>("/work")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/work")?.producer()?;
+    /// producer.send_batch(&[1, 2])?;
+    /// first.receive()?.expect("sent just now").ack(); // done with 1
+    /// drop(first);
+    /// let mut next = node.queue::<u64>("/work")?.consumer()?;
+    /// assert_eq!(*next.receive()?.expect("not acknowledged"), 2);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn ack(mut self) {
         self.unwinding = true;
@@ -81,6 +95,20 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     ///
     /// # Crash safety
     /// Writes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut first = node.queue::<u64>("/work")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/work")?.producer()?;
+    /// producer.send(&1)?;
+    /// first.receive()?.expect("sent just now").nack();
+    /// drop(first); // a death with the message in hand does the same
+    /// let mut next = node.queue::<u64>("/work")?.consumer()?;
+    /// assert_eq!(*next.receive()?.expect("put back"), 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn nack(self) {
         std::mem::forget(self);
@@ -95,17 +123,59 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     /// Where it lies in its producer's lane: the same for every consumer that receives it, and
     /// another for each other message of that producer (of the last 8 TiB). For programs that
     /// forward messages and must not forward one twice, even after one of them was killed.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/work")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/work")?.producer()?;
+    /// producer.send_batch(&[1, 2])?;
+    /// let job = consumer.receive()?.expect("sent just now");
+    /// let forwarded = (job.producer(), job.place()); // note both, then acknowledge
+    /// job.nack();
+    /// let again = consumer.receive()?.expect("put back");
+    /// assert_eq!((again.producer(), again.place()), forwarded);
+    /// again.ack();
+    /// assert_ne!(consumer.receive()?.expect("the second").place(), forwarded.1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn place(&self) -> (u64, u64) {
         self.reader.place().unwrap_or_default()
     }
 
     /// When it was sent, ns of CLOCK_MONOTONIC, in a queue with time stamps. Messages of one batch
     /// share one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/ticks")?.stamped().consumer()?;
+    /// let mut producer = node.queue::<u64>("/ticks")?.producer()?;
+    /// producer.send_batch(&[1, 2])?;
+    /// let first = consumer.receive()?.expect("sent just now").timestamp_ns();
+    /// assert!(first.is_some_and(|ns| ns <= outlive::now_ns()));
+    /// assert_eq!(consumer.receive()?.expect("of the same batch").timestamp_ns(), first);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn timestamp_ns(&self) -> Option<u64> {
         self.reader.stamp()
     }
 
     /// The payload's bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/ticks")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/ticks")?.producer()?;
+    /// producer.send(&0x0102_0304)?;
+    /// let tick = consumer.receive()?.expect("sent just now");
+    /// assert_eq!(tick.as_bytes(), 0x0102_0304u32.to_ne_bytes());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         self.deref().bytes()
     }

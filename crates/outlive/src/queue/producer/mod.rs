@@ -85,6 +85,20 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// Who this is, as the consumer sees it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut arm = node.queue::<u32>("/jobs")?.producer()?;
+    /// let base = node.queue::<u32>("/jobs")?.producer()?;
+    /// arm.send(&1)?;
+    /// let job = consumer.receive()?.expect("sent just now");
+    /// assert_eq!(job.producer(), arm.id());
+    /// assert!(arm.id() != base.id() && arm.id().node == base.id().node);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn id(&self) -> ProducerId {
         self.writer.id()
     }
@@ -95,6 +109,18 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// Shared memory that the lane takes right now, bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[u8; 1000]>("/frames")?.consumer()?;
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.producer()?;
+    /// assert_eq!(producer.memory_bytes(), 16 << 10); // 16 KiB
+    /// producer.send_batch(&[[0; 1000]; 100])?; // unread, so the lane grows
+    /// assert!(producer.memory_bytes() > 100_000);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn memory_bytes(&self) -> u64 {
         self.writer.memory_bytes()
     }
@@ -103,6 +129,18 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// clamped to between 4096 bytes and 1 TiB: to divide memory among many lanes. Memory in use
     /// stays until its messages are received. A message that the lane has no room for and the new
     /// bound excludes fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _slow = node.queue::<[u8; 1000]>("/frames")?.consumer()?; // receives nothing
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(16 << 10).producer()?;
+    /// while producer.try_send(&[0; 1000]).is_ok() {}
+    /// producer.set_bound_bytes(64 << 10);
+    /// producer.try_send(&[0; 1000])?; // there is room again
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn set_bound_bytes(&mut self, bytes: u64) {
         self.writer.set_bound_bytes(bytes);
     }
@@ -113,6 +151,19 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Real-time
     /// Three loads while it lives. Its identity is looked up once.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut producer = node.queue::<u64>("/orders")?.producer()?;
+    /// assert!(!producer.has_consumer());
+    /// let consumer = node.queue::<u64>("/orders")?.consumer()?;
+    /// assert!(producer.has_consumer());
+    /// drop(consumer);
+    /// assert!(!producer.has_consumer());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn has_consumer(&mut self) -> bool {
         self.writer.may_be_served()
@@ -123,6 +174,22 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut producer = node.queue::<u64>("/orders")?.producer()?;
+    /// assert!(!producer.wait_for_consumer(Duration::from_millis(1))?);
+    /// let orders = node.queue::<u64>("/orders")?;
+    /// let consumer = std::thread::spawn(move || orders.consumer());
+    /// assert!(producer.wait_for_consumer(Duration::from_secs(5))?);
+    /// producer.send(&1)?;
+    /// # drop(consumer.join());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_for_consumer(&mut self, timeout: Duration) -> Result<bool> {
         self.writer.wait_for_consumer(Deadline::after(timeout))
     }
@@ -143,6 +210,18 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// the lane has room, except where the lane shrinks: with `first_bytes` as large as
     /// `bound_bytes` it never does. If the lane is full, it looks for room for some us, checks the
     /// file lock of the consumer's node, grows the lane, and at the bound sleeps.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[f64; 2]>("/goals")?.consumer()?;
+    /// let mut producer = node.queue::<[f64; 2]>("/goals")?.producer()?;
+    /// producer.send(&[1.0, 2.0])?;
+    /// drop(producer); // what was sent stays
+    /// assert_eq!(*consumer.receive()?.expect("sent just now"), [1.0, 2.0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn send(&mut self, value: &T) -> Result<()> {
         self.put(value, Deadline::NEVER).map_err(|refused| self.writer.error(refused))
@@ -162,6 +241,28 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// it allocates nothing, takes no lock and makes no system call: the consumer's word is enough
     /// to refuse. The calls that wait, and [`Producer::wait_for_consumer`] with a timeout of zero,
     /// also find a consumer whose death the kernel could not mark there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::queue::TrySendError;
+    ///
+    /// let mut consumer = node.queue::<[u8; 1000]>("/frames")?.consumer()?;
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(16 << 10).producer()?;
+    /// let mut sent = 0u64;
+    /// let full = loop {
+    ///     match producer.try_send(&[0; 1000]) {
+    ///         Ok(()) => sent += 1,
+    ///         Err(refused) => break refused,
+    ///     }
+    /// };
+    /// assert!(matches!(full, TrySendError::Full(_)) && sent > 0);
+    /// let frames = std::iter::from_fn(|| consumer.receive().unwrap().map(drop));
+    /// assert_eq!(frames.count() as u64, sent); // the refused one is not among them
+    /// producer.try_send(&[0; 1000])?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn try_send(&mut self, value: &T) -> std::result::Result<(), TrySendError> {
         self.put(value, Deadline::AT_ONCE).map_err(|refused| self.writer.not_sent(refused))
@@ -208,6 +309,22 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, ErrorKind};
+    /// use std::time::Duration;
+    ///
+    /// let _slow = node.queue::<[u8; 1000]>("/frames")?.consumer()?; // receives nothing
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(16 << 10).producer()?;
+    /// let cycle = Deadline::after(Duration::from_millis(5)); // for all of them together
+    /// let late = (0..100).find_map(|_| producer.send_until(&[0; 1000], cycle).err());
+    /// assert_eq!(late.expect("100 do not fit").kind(), ErrorKind::Timeout);
+    /// assert!(cycle.has_passed());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn send_until(&mut self, value: &T, deadline: Deadline) -> Result<()> {
         self.put(value, deadline).map_err(|refused| self.writer.error(refused))
@@ -265,6 +382,19 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Errors
     /// As [`Producer::send`]; `InvalidArgument` when `len` does not make a value of `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[f32]>("/scans")?.consumer()?;
+    /// let mut producer = node.queue::<[f32]>("/scans")?.producer()?;
+    /// let mut ranges = producer.reserve_slice(360)?;
+    /// ranges.fill(1.5);
+    /// ranges.commit();
+    /// assert_eq!(consumer.receive()?.expect("committed").len(), 360);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
         self.slot(len, Deadline::NEVER)
     }
@@ -273,6 +403,18 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Errors
     /// [`TrySendError::Full`] (`WouldBlock`); else as [`Producer::reserve_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::queue::TrySendError;
+    ///
+    /// let mut producer = node.queue::<[f32]>("/scans")?.producer()?;
+    /// let nobody = producer.try_reserve_slice(360).unwrap_err();
+    /// assert!(matches!(nobody, TrySendError::NoConsumer(_)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn try_reserve_slice(
         &mut self,
         len: usize,
@@ -285,6 +427,20 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Errors
     /// `Timeout`, `WouldBlock` at once; else as [`Producer::reserve_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, ErrorKind};
+    ///
+    /// let _slow = node.queue::<[u8]>("/images")?.consumer()?; // receives nothing
+    /// let mut producer = node.queue::<[u8]>("/images")?.bound_bytes(64 << 10).producer()?;
+    /// producer.reserve_slice_until(40_000, Deadline::NEVER)?.commit();
+    /// let full = producer.reserve_slice_until(40_000, Deadline::AT_ONCE).unwrap_err();
+    /// assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reserve_slice_until(&mut self, len: usize, deadline: Deadline) -> Result<Slot<'_, T>> {
         self.slot(len, deadline)
     }
@@ -352,6 +508,26 @@ impl<T: Message> Producer<T> {
     ///
     /// # Errors
     /// [`TrySendError::Full`] (`WouldBlock`); else as [`Producer::reserve`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::queue::TrySendError;
+    ///
+    /// let mut consumer = node.queue::<[f32; 256]>("/scans")?.consumer()?;
+    /// let mut producer = node.queue::<[f32; 256]>("/scans")?.producer()?;
+    /// match producer.try_reserve() {
+    ///     Ok(mut ranges) => {
+    ///         ranges.fill(1.5);
+    ///         ranges.commit();
+    ///     }
+    ///     Err(TrySendError::Full(_)) => println!("the consumer is behind: drop this scan"),
+    ///     Err(e) => return Err(e.into()),
+    /// }
+    /// assert_eq!(consumer.receive()?.expect("committed")[255], 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn try_reserve(&mut self) -> std::result::Result<Slot<'_, T>, TrySendError> {
         self.try_slot(1)
     }
@@ -392,6 +568,22 @@ impl<T: Message> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::queue::TrySendError;
+    ///
+    /// let mut consumer = node.queue::<[u8; 1000]>("/frames")?.consumer()?;
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(64 << 10).producer()?;
+    /// producer.try_send_batch(&[[0; 1000]; 20])?;
+    /// let full = producer.try_send_batch(&[[1; 1000]; 50]).unwrap_err();
+    /// assert!(matches!(full, TrySendError::Full(_)));
+    /// let mut frames = Vec::new();
+    /// assert_eq!(consumer.receive_batch(&mut frames, 100)?, 20); // and none of the 50
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_send_batch(&mut self, values: &[T]) -> std::result::Result<(), TrySendError> {
         self.put_batch(values, Deadline::AT_ONCE).map_err(|refused| self.writer.not_sent(refused))
@@ -405,6 +597,23 @@ impl<T: Message> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, ErrorKind};
+    /// use std::time::Duration;
+    ///
+    /// let mut producer = node.queue::<u64>("/ticks")?.producer()?;
+    /// let consumer = node.queue::<u64>("/ticks")?.consumer()?;
+    /// let soon = Deadline::after(Duration::from_secs(5));
+    /// producer.send_batch_until(&[1, 2, 3], soon)?;
+    /// drop(consumer);
+    /// let nobody = producer.send_batch_until(&[4, 5], soon).unwrap_err(); // does not wait
+    /// assert_eq!(nobody.kind(), ErrorKind::OwnerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn send_batch_until(&mut self, values: &[T], deadline: Deadline) -> Result<()> {
         self.put_batch(values, deadline).map_err(|refused| self.writer.error(refused))
     }
@@ -433,6 +642,22 @@ impl Producer<[u8]> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, ErrorKind, PayloadType};
+    ///
+    /// let mut consumer = node.queue::<u32>("/ticks")?.consumer()?;
+    /// let ticks = PayloadType::of::<u32>();
+    /// let mut producer = node.queue::<[u8]>("/ticks")?.of_type(&ticks).producer()?;
+    /// producer.send_batch_bytes(&[0; 12], Deadline::NEVER)?;
+    /// assert_eq!(consumer.receive_slice()?.expect("sent just now").len(), 3);
+    /// let broken = producer.send_batch_bytes(&[0; 13], Deadline::NEVER).unwrap_err();
+    /// assert_eq!(broken.kind(), ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn send_batch_bytes(&mut self, bytes: &[u8], deadline: Deadline) -> Result<()> {
         let shape = *self.writer.shape();
         let whole = shape.item != 0 && bytes.len() as u64 % shape.item == 0;

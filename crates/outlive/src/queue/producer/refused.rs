@@ -39,6 +39,19 @@ pub enum TrySendError {
 
 impl TrySendError {
     /// The kind of the [`Error`] it turns into.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    ///
+    /// let mut producer = node.queue::<u64>("/commands")?.producer()?;
+    /// let refused = producer.try_send(&7).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::OwnerDied); // nobody consumes
+    /// assert_eq!(outlive::Error::from(refused).object(), "/commands");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Full(_) => ErrorKind::WouldBlock,

@@ -31,6 +31,21 @@ impl<'p, T: Payload + ?Sized> Slot<'p, T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the record's header.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[u8; 4]>("/colours")?.consumer()?;
+    /// let mut producer = node.queue::<[u8; 4]>("/colours")?.producer()?;
+    /// producer.reserve()?.fill(1); // dropped: not sent
+    /// let mut colour = producer.reserve()?;
+    /// colour.copy_from_slice(&[255, 128, 0, 255]);
+    /// colour.commit();
+    /// assert_eq!(consumer.receive()?.expect("committed")[1], 128);
+    /// assert!(consumer.receive()?.is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn commit(self) {
         if self.writer.is_forked() {
