@@ -18,6 +18,19 @@ use crate::types::{Payload, PayloadType};
 use crate::{Error, ErrorKind, Result};
 
 /// A service about to be opened; see [`Node::service`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut server = node.service::<[f64; 2], [f64]>("/plan")?.bound_bytes(1 << 20).server()?;
+/// let mut client = node.service::<[f64; 2], [f64]>("/plan")?.client()?;
+/// client.send(&[1.0, 2.0])?;
+/// let request = server.receive()?.expect("sent just now");
+/// server.respond(request, &[0.5, 1.0, 1.5])?; // as long as it must be
+/// assert_eq!(client.receive()?.expect("answered just now").body()?.len(), 3);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `client` or `server`"]
 pub struct Builder<Q: ?Sized, R: ?Sized> {
@@ -36,6 +49,20 @@ impl Node {
     ///
     /// # Errors
     /// `InvalidName`: names are like `/planner/plan`, at most 200 bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<f64, f64>("/root")?.server()?;
+    /// let mut client = node.service::<f64, f64>("/root")?.client()?;
+    /// client.send(&2.25)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// let root = request.sqrt();
+    /// server.respond(request, &root)?;
+    /// assert_eq!(*client.receive()?.expect("answered just now").body()?, 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn service<Q, R>(&self, name: &str) -> Result<Builder<Q, R>>
     where
         Q: Payload + ?Sized,
@@ -56,6 +83,26 @@ impl Node {
 impl Builder<[u8], [u8]> {
     /// Opens ends for requests and responses of types known only at run time, instead of raw bytes.
     /// They stay bytes; a length that the type cannot have is refused.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{ErrorKind, PayloadType};
+    ///
+    /// let number = PayloadType::of::<u32>(); // or read from a file or from the domain
+    /// let double = node.service::<[u8], [u8]>("/double")?.of_types(&number, &number);
+    /// let mut client = double.client()?;
+    /// let mut server = node.service::<u32, u32>("/double")?.server()?;
+    /// client.send(&7u32.to_ne_bytes())?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// let double = *request * 2;
+    /// server.respond(request, &double)?;
+    /// let reply = client.receive()?.expect("answered just now");
+    /// assert_eq!(*reply.body()?, 14u32.to_ne_bytes());
+    /// assert_eq!(client.send(&[7]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn of_types(mut self, request: &PayloadType, reply: &PayloadType) -> Self {
         (self.request, self.reply) = (request.clone(), reply.clone());
         self
@@ -65,6 +112,18 @@ impl Builder<[u8], [u8]> {
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// Most shared memory for messages in flight from this end to another, bytes; 64 MiB unless
     /// given. For a server: to each client.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _busy = node.service::<[u8; 1000], u32>("/detect")?.server()?; // receives nothing
+    /// let detect = node.service::<[u8; 1000], u32>("/detect")?.bound_bytes(16 << 10);
+    /// let mut client = detect.client()?;
+    /// let full = (0..100).find_map(|_| client.send(&[0; 1000]).err());
+    /// assert_eq!(full.expect("100 do not fit").kind(), outlive::ErrorKind::WouldBlock);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
         self.bound_bytes = bytes;
         self
@@ -106,6 +165,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
 
     /// Names of the types, like `robot/Goal`, on which all members must agree; together at most 900
     /// bytes. For MessagePack, whose types are otherwise named by their Rust paths.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::MsgPack;
+    ///
+    /// type Ask = MsgPack<(String, u32)>;
+    /// let ask = || node.service::<Ask, MsgPack<bool>>("/ask");
+    /// let _server = ask()?.type_names("robot/Ask", "robot/Answer").server()?;
+    /// let unnamed = ask()?.client().unwrap_err(); // its names are Rust paths
+    /// assert_eq!(unnamed.kind(), outlive::ErrorKind::TypeMismatch);
+    /// ask()?.type_names("robot/Ask", "robot/Answer").client()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn type_names(mut self, request: &str, response: &str) -> Self {
         (self.request, self.reply) = (self.request.renamed(request), self.reply.renamed(response));
         self
@@ -135,6 +209,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Crash safety
     /// **Strict.** Commit point: the link of its lane of requests. What it made before is removed
     /// by the next member that joins or leaves, or by `clean`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?; // before the server
+    /// assert!(!client.has_server());
+    /// assert_eq!(client.send(&7).unwrap_err().kind(), ErrorKind::ServerDied);
+    /// let _server = node.service::<u32, u32>("/plan")?.server()?;
+    /// assert!(client.wait_for_server(Duration::from_secs(5))?);
+    /// client.send(&7)?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn client(self) -> Result<Client<Q, R>> {
         self.node.tend()?;
         self.check_schemas()?;
@@ -159,6 +249,19 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store that names this node as the server.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let second = node.service::<u32, u32>("/plan")?.server().unwrap_err();
+    /// assert_eq!(second.kind(), outlive::ErrorKind::ConsumerExists);
+    /// drop(server); // a kill does the same
+    /// let mut next = node.service::<u32, u32>("/plan")?.server()?;
+    /// assert!(next.receive()?.is_none());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn server(self) -> Result<Server<Q, R>> {
         self.node.tend()?;
         self.check_schemas()?;

@@ -147,7 +147,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// Whether a live server is there. It may die right after the answer. Also `true` while that
-    /// cannot be found out, for instance for lack of memory; [`Client::send`] says what is lacking.
+    /// cannot be determined, for lack of memory for instance; [`Client::send`] reports why.
     pub fn has_server(&mut self) -> bool {
         self.writer.may_be_served()
     }
@@ -183,6 +183,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// let _busy = node.service::<u32, u32>("/plan")?.server()?; // never answers
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let soon = Deadline::after(std::time::Duration::from_millis(1));
+    /// let ticket = client.send_until(&7, soon)?;
+    /// let late = client.receive_for(ticket, Deadline::NEVER)?;
+    /// assert_eq!(late.body().unwrap_err().kind(), outlive::ErrorKind::Timeout);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn send_until(&mut self, request: &Q, deadline: Deadline) -> Result<Ticket> {
         if let Err(refused) = self.writer.check_served() {
             return Err(self.not_sent(refused));
@@ -502,18 +516,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.reader.fd()
     }
 
-    /// As [`Client::receive`], waiting at most `timeout`.
-    ///
-    /// # Errors
-    /// As [`Client::receive`].
+    /// As [`Client::receive`], waiting at most `timeout`. Errors: as there.
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Reply<R>>> {
         self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Client::receive`], waiting until `deadline`.
-    ///
-    /// # Errors
-    /// As [`Client::receive`].
+    /// As [`Client::receive`], waiting until `deadline`. Errors: as there.
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Reply<R>>> {
         loop {
             if let Some(reply) = self.receive()? {
@@ -536,7 +544,6 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # let dir = outlive::doc_dir();
     /// # let node = outlive::Node::builder().root(dir.path()).open()?;
     /// use outlive::Deadline;
-    ///
     /// let mut server = node.service::<u32, u32>("/double")?.server()?;
     /// let mut client = node.service::<u32, u32>("/double")?.client()?;
     /// let (first, second) = (client.send(&1)?, client.send(&2)?);
@@ -607,14 +614,24 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `Timeout`, and the request is cancelled; else as [`Client::call`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let server = node.service::<u32, u32>("/plan")?.server()?; // never answers
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let late = client.call_timeout(&7, std::time::Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(late.kind(), outlive::ErrorKind::Timeout);
+    /// drop(server); // a kill does the same
+    /// assert_eq!(client.call(&7).unwrap_err().kind(), outlive::ErrorKind::ServerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn call_timeout(&mut self, request: &Q, timeout: Duration) -> Result<Response<R>> {
         self.call_until(request, Deadline::after(timeout))
     }
 
-    /// As [`Client::call`], waiting until `deadline`.
-    ///
-    /// # Errors
-    /// As [`Client::call_timeout`].
+    /// As [`Client::call_timeout`], waiting until `deadline`. Errors: as there.
     pub fn call_until(&mut self, request: &Q, deadline: Deadline) -> Result<Response<R>> {
         let ticket = self.send_until(request, deadline)?;
         loop {

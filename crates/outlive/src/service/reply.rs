@@ -7,17 +7,66 @@ use crate::types::Payload;
 use crate::{Error, ErrorKind, Result};
 
 /// Names a request that was sent and is not answered yet.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut server = node.service::<u32, u32>("/double")?.server()?;
+/// let mut client = node.service::<u32, u32>("/double")?.client()?;
+/// let (first, second) = (client.send(&1)?, client.send(&2)?);
+/// let requests = [server.receive()?, server.receive()?].map(|r| r.expect("sent just now"));
+/// for request in requests.into_iter().rev() {
+///     let answer = *request * 2;
+///     server.respond(request, &answer)?; // the second one first
+/// }
+/// let replies = [client.receive()?, client.receive()?].map(|r| r.expect("answered").ticket());
+/// assert_eq!(replies, [second, first]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub(super) u64);
 
 impl Ticket {
     /// Its number among the requests of this client.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let ticket = client.send(&7)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// assert_eq!(request.id(), ticket.get()); // the same number in the logs of both
+    /// # server.respond(request, &8)?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
 /// What a server answered, copied out of shared memory.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let mut server = node.service::<u32, [u32]>("/count")?.server()?;
+/// let mut client = node.service::<u32, [u32]>("/count")?.client()?;
+/// let answering = std::thread::spawn(move || {
+///     let request = server.receive_timeout(Duration::from_secs(5))?.expect("sent below");
+///     server.respond(request, &[1, 2, 3])
+/// });
+/// let response = client.call_timeout(&3, Duration::from_secs(5))?;
+/// drop(client); // it is a copy
+/// assert_eq!(*response, [1, 2, 3]);
+/// # answering.join().unwrap()?;
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Response<R: Payload + ?Sized>(pub(super) Body<R>);
 
@@ -58,6 +107,20 @@ pub(super) enum Why {
 }
 
 /// An answer, or the news that there will be none.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let server = node.service::<u32, u32>("/plan")?.server()?;
+/// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+/// let ticket = client.send(&7)?;
+/// drop(server); // a kill does the same
+/// let reply = client.receive()?.expect("there will be no answer");
+/// assert_eq!(reply.ticket(), ticket);
+/// assert_eq!(reply.body().unwrap_err().kind(), outlive::ErrorKind::ServerDied);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Reply<R: Payload + ?Sized> {
     pub(super) ticket: Ticket,
@@ -71,6 +134,21 @@ impl<R: Payload + ?Sized> Reply<R> {
     }
 
     /// Whether it is the last for that request.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/count")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/count")?.client()?;
+    /// client.send(&2)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond_part(&request, &1)?;
+    /// assert!(!client.receive()?.expect("a part").is_last());
+    /// server.refuse(request, "cannot count further")?;
+    /// assert!(client.receive()?.expect("the end").is_last()); // also without an answer
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_last(&self) -> bool {
         !matches!(self.outcome, Outcome::Part(_))
     }
@@ -82,6 +160,26 @@ impl<R: Payload + ?Sized> Reply<R> {
     /// there when the client looked; `ServerDied`: the server may or may not have done what was
     /// asked; `Corrupt`, with the same doubt: the lane of its replies is, or this reply has a value
     /// that `R` does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, ErrorKind};
+    ///
+    /// let mut server = node.service::<u32, u32>("/grip")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/grip")?.client()?;
+    /// client.send_until(&400, Deadline::AT_ONCE)?;
+    /// let late = client.receive()?.expect("its deadline has passed");
+    /// assert_eq!(late.body().unwrap_err().kind(), ErrorKind::Timeout);
+    ///
+    /// client.send(&900)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.refuse(request, "at most 500 N")?;
+    /// let refused = client.receive()?.expect("refused just now");
+    /// assert_eq!(refused.body().unwrap_err().kind(), ErrorKind::Refused);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),
@@ -93,6 +191,20 @@ impl<R: Payload + ?Sized> Reply<R> {
     ///
     /// # Errors
     /// As [`Reply::body`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, [u32]>("/count")?.server()?;
+    /// let mut client = node.service::<u32, [u32]>("/count")?.client()?;
+    /// client.send(&2)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &[1, 2])?;
+    /// let counted = client.receive()?.expect("answered just now").into_response()?;
+    /// assert_eq!(*counted, [1, 2]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn into_response(self) -> Result<Response<R>> {
         match self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(Response(body)),

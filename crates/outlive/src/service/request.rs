@@ -11,6 +11,20 @@ use crate::types::Payload;
 ///
 /// If it is dropped without an answer, its client waits until its deadline, or until the server
 /// dies or leaves.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut server = node.service::<[f64; 2], f64>("/add")?.server()?;
+/// let mut client = node.service::<[f64; 2], f64>("/add")?.client()?;
+/// client.send(&[1.0, 2.0])?;
+/// let request = server.receive()?.expect("sent just now");
+/// let sum = request[0] + request[1];
+/// server.respond(request, &sum)?; // takes it: there is one last answer
+/// assert_eq!(*client.receive()?.expect("answered just now").body()?, 3.0);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "its client waits for an answer"]
 pub struct Request<Q: Payload + ?Sized> {
@@ -24,6 +38,21 @@ pub struct Request<Q: Payload + ?Sized> {
 
 impl<Q: Payload + ?Sized> Request<Q> {
     /// Who sent it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let plan = node.service::<u32, u32>("/plan")?;
+    /// let mut clients = [plan.clone().client()?, plan.client()?];
+    /// clients[0].send(&1)?;
+    /// clients[1].send(&2)?;
+    /// let requests = [server.receive()?, server.receive()?].map(|r| r.expect("sent just now"));
+    /// assert_ne!(requests[0].client(), requests[1].client());
+    /// assert_eq!(requests[0].client().node, node.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn client(&self) -> ProducerId {
         self.client
     }
@@ -34,6 +63,23 @@ impl<Q: Payload + ?Sized> Request<Q> {
     }
 
     /// When its client stops waiting.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let soon = Deadline::after(Duration::from_secs(5));
+    /// client.send_until(&7, soon)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// assert_eq!(request.deadline(), soon); // plan for no longer than that
+    /// # server.respond(request, &8)?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn deadline(&self) -> Deadline {
         self.deadline
     }

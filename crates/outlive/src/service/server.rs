@@ -178,6 +178,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// replies are received, and a new client still gets a lane of 16 KiB. An answer that has no
     /// room fails with [`WouldBlock`](ErrorKind::WouldBlock), one that is larger than the maximum
     /// with [`InvalidArgument`](ErrorKind::InvalidArgument).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, [u8]>("/file")?.server()?;
+    /// let mut client = node.service::<u32, [u8]>("/file")?.client()?;
+    /// server.set_memory_bytes_max(64 << 10);
+    /// client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// let large = server.respond(request, &[0; 100_000]).unwrap_err();
+    /// assert_eq!(large.kind(), outlive::ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn set_memory_bytes_max(&mut self, bytes: u64) {
         self.memory_bytes_max = bytes;
     }
@@ -192,6 +206,19 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Crash safety
     /// **Strict.** Received when this returns. If the process dies before it answers, the client
     /// gets `ServerDied`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send_until(&1, outlive::Deadline::AT_ONCE)?; // nobody waits for its answer
+    /// client.send(&2)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// assert_eq!((*request, server.passed_over()), (2, 1));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         // What was taken in before is a copy in a forked child.
         if !fault("service.backlog_in_child") {
@@ -219,18 +246,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.reader.fd()
     }
 
-    /// As [`Server::receive`], waiting at most `timeout`.
-    ///
-    /// # Errors
-    /// As [`Server::receive`].
+    /// As [`Server::receive`], waiting at most `timeout`. Errors: as there.
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Request<Q>>> {
         self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Server::receive`], waiting until `deadline`.
-    ///
-    /// # Errors
-    /// As [`Server::receive`].
+    /// As [`Server::receive`], waiting until `deadline`. Errors: as there.
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Request<Q>>> {
         loop {
             if let Some(request) = self.receive()? {
@@ -255,6 +276,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Errors
     /// As [`Server::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// assert!(!server.is_cancelled(&request)?); // ask now and then while working on it
+    /// drop(client); // a kill does the same
+    /// assert!(server.is_cancelled(&request)?);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_cancelled(&mut self, request: &Request<Q>) -> Result<bool> {
         self.take_in(BACKLOG_MAX)?;
         let cancelled = self.cancelled.contains(&(request.client, request.id));
@@ -288,15 +323,29 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Answers a request.
     ///
     /// # Errors
-    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client is so far behind that
-    /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound, or the
-    /// request is of another server.
+    /// `ClientDied`: the client died or left. An answer that is only late, or cancelled, is sent.
+    /// `WouldBlock`: the client is so far behind that the bound is reached, or it may be ending.
+    /// `InvalidArgument`: larger than the bound, or the request is of another server.
     /// `NoSpace`, `Corrupt`. A live client whose answer could not be sent gets `Refused` as soon as
     /// there is room for that; with 1024 of these untaken, its further requests wait.
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`]. If the process dies first, the client gets
     /// `ServerDied`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// drop(client); // a kill does the same
+    /// let gone = server.respond(request, &2).unwrap_err();
+    /// assert_eq!(gone.kind(), outlive::ErrorKind::ClientDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn respond(&mut self, request: Request<Q>, response: &R) -> Result<()> {
         self.end(&request, frame::LAST, response.bytes())
     }

@@ -53,6 +53,22 @@ impl<Q: Payload + ?Sized, R: EncodeValue + ?Sized> Server<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Server::respond`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::MsgPack;
+    ///
+    /// let mut server = node.service::<u32, MsgPack<Vec<String>>>("/names")?.server()?;
+    /// let mut client = node.service::<u32, MsgPack<Vec<String>>>("/names")?.client()?;
+    /// client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond_value(request, &vec!["arm".to_owned()])?;
+    /// let reply = client.receive()?.expect("answered just now");
+    /// assert_eq!(reply.body()?.decode()?, ["arm"]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn respond_value(&mut self, request: Request<Q>, response: &R::Value) -> Result<()> {
         match encode::<R>(response, "answering on", self.service()) {
             Ok(bytes) => self.respond(request, R::of_bytes(&bytes)),
