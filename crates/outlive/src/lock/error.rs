@@ -39,6 +39,20 @@ pub type LockResult<T, G = Infallible> = std::result::Result<T, LockError<G>>;
 
 impl<G> LockError<G> {
     /// The kind of the [`Error`] it turns into.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    ///
+    /// let map = node.mutex::<u64>("/map")?;
+    /// let held = map.lock()?;
+    /// let again = map.lock().unwrap_err(); // the same thread
+    /// assert_eq!(again.kind(), ErrorKind::Deadlock);
+    /// assert_eq!(outlive::Error::from(again).kind(), ErrorKind::Deadlock);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::OwnerDied(_) => ErrorKind::OwnerDied,
@@ -117,6 +131,24 @@ impl<G: fmt::Debug> std::error::Error for LockError<G> {}
 ///
 /// Dropping it without [`mark_consistent`](Self::mark_consistent) makes the lock unrecoverable:
 /// every later call fails. If its taker dies too, the next one inherits again.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{ErrorKind, lock::LockError};
+///
+/// let map = node.mutex::<u64>("/map")?;
+/// let owner = || {
+///     let _held = map.lock().unwrap();
+///     panic!("with the lock held"); // counts as a death
+/// };
+/// std::thread::scope(|scope| scope.spawn(owner).join()).unwrap_err();
+/// let Err(LockError::OwnerDied(left)) = map.lock() else { panic!("its owner died") };
+/// drop(left); // without repair
+/// assert_eq!(map.lock().unwrap_err().kind(), ErrorKind::Unrecoverable);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it makes the lock unrecoverable"]
 pub struct Inherited<G: Guard>(G);
@@ -142,6 +174,27 @@ impl<G: Guard> Inherited<G> {
     ///
     /// # Crash safety
     /// **Strict.** One store; after a death before it the next taker inherits again.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.mutex::<[u32; 4]>("/map")?;
+    /// let owner = || {
+    ///     map.lock().unwrap()[0] = 1;
+    ///     let _held = map.lock().unwrap();
+    ///     panic!("with the lock held"); // counts as a death
+    /// };
+    /// std::thread::scope(|scope| scope.spawn(owner).join()).unwrap_err();
+    /// let Err(LockError::OwnerDied(mut left)) = map.lock() else { panic!("its owner died") };
+    /// assert_eq!(left[0], 1); // as the owner left it
+    /// *left = [0; 4];
+    /// let guard = left.mark_consistent(); // an ordinary guard again
+    /// assert_eq!(*guard, [0; 4]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mark_consistent(self) -> G {
         self.0.mark();
         self.0

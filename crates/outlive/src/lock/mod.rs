@@ -69,6 +69,19 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let speed = node.mutex::<f64>("/base/speed")?;
+    /// *speed.lock()? = 1.5;
+    /// let same = node.mutex::<f64>("/base/speed")?; // by name, from any process
+    /// assert_eq!(*same.lock()?, 1.5);
+    /// let other = node.mutex::<u32>("/base/speed").unwrap_err();
+    /// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mutex<T: Message>(&self, name: &str) -> Result<RobustMutex<T>> {
         open_mutex(self, name, None)
     }
@@ -80,6 +93,16 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`: the value is there when the file appears.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gains = node.mutex_with("/arm/gains", &[1.0, 0.1, 0.01])?;
+    /// let opened = node.mutex_with("/arm/gains", &[9.0; 3])?; // exists: 9.0 is not stored
+    /// assert_eq!(*opened.lock()?, [1.0, 0.1, 0.01]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mutex_with<T: Message>(&self, name: &str, value: &T) -> Result<RobustMutex<T>> {
         open_mutex(self, name, Some(value))
     }
@@ -92,6 +115,18 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let goal = node.pi_mutex::<u64>("/arm/goal")?;
+    /// *goal.lock()? = 7;
+    /// assert_eq!(*goal.lock()?, 7);
+    /// let plain = node.mutex::<u64>("/arm/goal").unwrap_err(); // another kind of lock
+    /// assert_eq!(plain.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn pi_mutex<T: Message>(&self, name: &str) -> Result<PiMutex<T>> {
         PiMutex::open(self, name, None)
     }
@@ -103,6 +138,15 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let limits = node.pi_mutex_with("/arm/limits", &[-1.0, 1.0])?;
+    /// assert_eq!(*limits.lock()?, [-1.0, 1.0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn pi_mutex_with<T: Message>(&self, name: &str, value: &T) -> Result<PiMutex<T>> {
         PiMutex::open(self, name, Some(value))
     }
@@ -116,6 +160,16 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let map = node.rwlock::<[u32; 4]>("/map")?;
+    /// map.write()?[0] = 1;
+    /// assert_eq!(*node.rwlock::<[u32; 4]>("/map")?.read()?, [1, 0, 0, 0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn rwlock<T: Message>(&self, name: &str) -> Result<RobustRwLock<T>> {
         open_rwlock(self, name, None)
     }
@@ -127,6 +181,16 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gains = node.rwlock_with("/arm/gains", &[1.0, 0.1, 0.01])?;
+    /// let opened = node.rwlock_with("/arm/gains", &[9.0; 3])?; // exists: 9.0 is not stored
+    /// assert_eq!(opened.read()?[0], 1.0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn rwlock_with<T: Message>(&self, name: &str, value: &T) -> Result<RobustRwLock<T>> {
         open_rwlock(self, name, Some(value))
     }
@@ -135,6 +199,18 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// let (guard, notified) = changed.wait_timeout(goal.lock()?, Duration::from_millis(1))?;
+    /// assert!(*guard == 0 && !notified);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn condvar(&self, name: &str) -> Result<RobustCondvar> {
         let object = Object::named(self, name, &RobustCondvar::object_type(), None)?;
         Ok(RobustCondvar::new(object))
@@ -148,6 +224,19 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gpu = node.semaphore("/gpu", 2)?;
+    /// let permit = gpu.acquire()?;
+    /// let same = node.semaphore("/gpu", 2)?;
+    /// assert_eq!(same.available(), 1);
+    /// let other = node.semaphore("/gpu", 3).unwrap_err();
+    /// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn semaphore(&self, name: &str, permits: usize) -> Result<RobustSemaphore> {
         let ty = RobustSemaphore::object_type(permits)?;
         let object = Object::named(self, name, &ty, None)?;
@@ -161,6 +250,16 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ready = node.lockless_set("/fleet/ready", 2)?;
+    /// assert!(ready.insert(7)? && ready.insert(8)?);
+    /// assert_eq!(ready.insert(9).unwrap_err().kind(), outlive::ErrorKind::NoSpace);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lockless_set(&self, name: &str, capacity: usize) -> Result<LocklessSet> {
         let ty = LocklessSet::object_type(capacity)?;
         let object = Object::named(self, name, &ty, None)?;
@@ -174,6 +273,19 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let shared = node.segment::<[u64; 8]>("/counters")?;
+    /// // SAFETY: the segment is mapped and aligned; all its users access this word as an atomic.
+    /// let first = unsafe { AtomicU64::from_ptr(shared.as_ptr().cast()) };
+    /// assert_eq!(first.fetch_add(1, Ordering::Relaxed), 0); // zeros at first
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn segment<T: Message>(&self, name: &str) -> Result<Segment<T>> {
         Segment::open(self, name, None)
     }
@@ -185,6 +297,17 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ports = node.segment_with("/ports", &[7u16, 8, 9])?;
+    /// let opened = node.segment_with("/ports", &[0u16; 3])?; // exists: zeros are not stored
+    /// // SAFETY: nobody writes here after the creation.
+    /// assert_eq!(unsafe { *opened.as_ptr() }, [7, 8, 9]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn segment_with<T: Message>(&self, name: &str, value: &T) -> Result<Segment<T>> {
         Segment::open(self, name, Some(value))
     }

@@ -90,6 +90,22 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a condition variable; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::RobustCondvar;
+    ///
+    /// // SAFETY: `page` is zeroed, shared, stays mapped, and nobody else writes to it.
+    /// let changed = unsafe { RobustCondvar::place(&node, page, RobustCondvar::BYTES)? };
+    /// changed.notify_all(); // nobody waits
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
@@ -113,6 +129,25 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** A death here leaves the mutex free or owned by a dead thread, as anywhere.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         *goal.lock().unwrap() = 7;
+    ///         changed.notify_one();
+    ///     });
+    ///     let mut guard = goal.lock().unwrap();
+    ///     while *guard == 0 {
+    ///         guard = changed.wait(guard).unwrap(); // wake-ups may be spurious
+    ///     }
+    ///     assert_eq!(*guard, 7);
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait<'a, T: Message>(&self, guard: MutexGuard<'a, T>) -> Held<'a, MutexGuard<'a, T>, T> {
         self.wait_by(guard, Deadline::NEVER).map(|(guard, _)| guard)
     }
@@ -125,6 +160,23 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// let deadline = Deadline::after(Duration::from_millis(5)); // for the whole loop
+    /// let mut guard = goal.lock()?;
+    /// while *guard == 0 && !deadline.has_passed() {
+    ///     (guard, _) = changed.wait_until(guard, deadline)?;
+    /// }
+    /// assert_eq!(*guard, 0); // nobody has set it; the mutex is held
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_until<'a, T: Message>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -140,6 +192,19 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// let guard = goal.lock()?;
+    /// let (guard, notified) = changed.wait_timeout(guard, Duration::from_millis(5))?;
+    /// assert!(!notified && *guard == 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_timeout<'a, T: Message>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -174,15 +239,30 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::Acquired, lock::RawMutex};
+    /// use std::time::Duration;
+    ///
+    /// let (goal, changed) = (RawMutex::open(&node, "/goal")?, node.condvar("/goal-changed")?);
+    /// assert_eq!(goal.lock()?, Acquired::Clean);
+    /// let soon = Deadline::after(Duration::from_millis(5));
+    /// assert_eq!(changed.wait_raw(&goal, soon)?, (Acquired::Clean, false)); // timed out
+    /// goal.unlock()?; // it was taken again
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_raw(&self, mutex: &RawMutex, deadline: Deadline) -> LockResult<(Acquired, bool)> {
         let notified = self.wait_raw_while(mutex, deadline, || true).map_err(LockError::Failed)?;
         mutex.lock().map(|acquired| (acquired, notified))
     }
 
     /// As [`wait_raw`](Self::wait_raw), while `go_on` returns true, but does not take the mutex
-    /// again: the caller does, in a way that it can end. `go_on` is called without the mutex, at
-    /// least every 100 ms and after every signal that the thread handled; no notification is
-    /// missed because of it.
+    /// again: the caller does, with a call that it can interrupt. `go_on` is called without the
+    /// mutex, at least every 100 ms and after every signal that the thread handled; no notification
+    /// is missed because of it.
     ///
     /// # Errors
     /// `NotOwned` when this thread does not hold the mutex; `Unsupported` for one with priority
@@ -190,6 +270,20 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::Acquired, lock::RawMutex};
+    ///
+    /// let (goal, changed) = (RawMutex::open(&node, "/goal")?, node.condvar("/goal-changed")?);
+    /// assert_eq!(goal.lock()?, Acquired::Clean);
+    /// let interrupted = true; // by a signal handler, say
+    /// assert!(!changed.wait_raw_while(&goal, Deadline::NEVER, || !interrupted)?);
+    /// assert!(goal.unlock().is_err()); // it was not taken again
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_raw_while(
         &self,
         mutex: &RawMutex,
@@ -243,6 +337,19 @@ impl RobustCondvar {
     /// # Crash safety
     /// **Strict.** Commit point: the count. After a death before the wake a waiter looks within 100
     /// ms.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// changed.notify_one(); // nobody waits: it is not kept for a later waiter
+    /// let (_guard, notified) = changed.wait_timeout(goal.lock()?, Duration::from_millis(5))?;
+    /// assert!(!notified);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn notify_one(&self) {
         self.notify(1);
     }
@@ -251,6 +358,27 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `notify_one`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let (goal, changed) = (node.mutex::<u64>("/goal")?, node.condvar("/goal-changed")?);
+    /// let waiter = || {
+    ///     let mut guard = goal.lock().unwrap();
+    ///     while *guard == 0 {
+    ///         guard = changed.wait(guard).unwrap();
+    ///     }
+    ///     *guard
+    /// };
+    /// std::thread::scope(|scope| {
+    ///     let waiting = [scope.spawn(waiter), scope.spawn(waiter)];
+    ///     *goal.lock().unwrap() = 7;
+    ///     changed.notify_all();
+    ///     assert_eq!(waiting.map(|thread| thread.join().unwrap()), [7, 7]);
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn notify_all(&self) {
         self.notify(i32::MAX);
     }

@@ -136,6 +136,26 @@ impl<T: Message> RobustMutex<T> {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::RobustMutex;
+    ///
+    /// // `page`: zeros, mapped MAP_SHARED by every process that uses the lock.
+    /// // SAFETY: it stays mapped, and nobody else writes to it.
+    /// let map = unsafe { RobustMutex::<u64>::place(&node, page, 4096)? };
+    /// *map.lock()? = 7;
+    /// // SAFETY: as above.
+    /// let same = unsafe { RobustMutex::<u64>::place(&node, page, 4096)? };
+    /// assert_eq!(*same.lock()?, 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
@@ -164,6 +184,26 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
     /// Otherwise it spins a little and sleeps; a waiter that was woken 16 times and found the lock
     /// taken goes next, unless it needs over 0.5 ms to wake.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let pose = node.mutex::<[f64; 2]>("/pose")?;
+    /// let writer = || {
+    ///     let mut pose = pose.lock().unwrap();
+    ///     pose[0] = 1.0;
+    ///     panic!("before pose[1]"); // counts as a death
+    /// };
+    /// std::thread::scope(|scope| scope.spawn(writer).join()).unwrap_err();
+    /// let Err(LockError::OwnerDied(mut left)) = pose.lock() else { panic!("its owner died") };
+    /// *left = [0.0; 2]; // repair
+    /// drop(left.mark_consistent());
+    /// assert_eq!(*pose.lock()?, [0.0; 2]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn lock(&self) -> Held<'_, T, H> {
         self.lock_by(Deadline::NEVER)
@@ -173,6 +213,22 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.mutex::<u64>("/map")?;
+    /// let held = map.lock()?;
+    /// let busy = || matches!(map.try_lock(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// assert!(matches!(map.try_lock(), Err(LockError::Deadlock))); // this thread holds it
+    /// drop(held);
+    /// *map.try_lock()? += 1;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_lock(&self) -> Held<'_, T, H> {
         self.lock_by(Deadline::AT_ONCE)
@@ -183,6 +239,24 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::LockError};
+    /// use std::time::Duration;
+    ///
+    /// let (map, pose) = (node.mutex::<u64>("/map")?, node.mutex::<u64>("/pose")?);
+    /// let held = pose.lock()?;
+    /// let both = || {
+    ///     let cycle = Deadline::after(Duration::from_millis(5)); // for both locks together
+    ///     let _map = map.lock_until(cycle).unwrap();
+    ///     matches!(pose.lock_until(cycle), Err(LockError::Timeout))
+    /// };
+    /// assert!(std::thread::scope(|scope| scope.spawn(both).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn lock_until(&self, deadline: Deadline) -> Held<'_, T, H> {
         self.lock_by(deadline)
@@ -241,6 +315,18 @@ impl<T: Message, H: Hold> fmt::Debug for RobustMutex<T, H> {
 }
 
 /// The data of a [`RobustMutex`] or [`PiMutex`], until dropped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let map = node.mutex::<[u32; 4]>("/map")?;
+/// let mut cells = map.lock()?;
+/// cells[3] = 1; // nobody else reads or writes meanwhile
+/// drop(cells);
+/// assert_eq!(map.lock()?.iter().sum::<u32>(), 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[must_use = "dropping it lets the lock go"]
 pub struct MutexGuard<'a, T: Message, H: Hold = Gated> {
     lock: &'a RobustMutex<T, H>,

@@ -102,6 +102,22 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// let user = || bus.lock().unwrap(); // ends without `unlock`
+    /// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+    /// assert_eq!(bus.lock()?, Acquired::OwnerDied);
+    /// bus.mark_consistent()?;
+    /// bus.unlock()?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str) -> Result<Self> {
         Ok(Self::new(Object::named(node, name, &object_type(), None)?))
     }
@@ -115,6 +131,20 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `open`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawMutex};
+    ///
+    /// let bus = RawMutex::open_pi(&node, "/arm/bus")?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// bus.unlock()?;
+    /// let plain = RawMutex::open(&node, "/arm/bus").unwrap_err();
+    /// assert_eq!(plain.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open_pi(node: &Node, name: &str) -> Result<Self> {
         Self::new_pi(node, name, &object_type(), 1, None)
     }
@@ -126,6 +156,18 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `open`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{PayloadType, lock::RawMutex};
+    ///
+    /// let count = PayloadType::of::<u64>();
+    /// let _raw = RawMutex::open_pi_with(&node, "/count", &count, Some(&7u64.to_ne_bytes()))?;
+    /// assert_eq!(*node.pi_mutex::<u64>("/count")?.lock()?, 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open_pi_with(
         node: &Node,
         name: &str,
@@ -160,6 +202,27 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::{Acquired, RawMutex};
+    ///
+    /// // `page`: zeros, mapped MAP_SHARED by every process that uses the lock.
+    /// // SAFETY: it stays mapped, and nobody else writes to its first `BYTES` bytes.
+    /// let lock = unsafe { RawMutex::place(&node, page, RawMutex::BYTES)? };
+    /// assert_eq!(lock.lock()?, Acquired::Clean);
+    /// lock.unlock()?;
+    /// // SAFETY: refused before anything is touched.
+    /// let short = unsafe { RawMutex::place(&node, page, RawMutex::BYTES - 1) };
+    /// assert_eq!(short.unwrap_err().kind(), outlive::ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
@@ -170,6 +233,14 @@ impl RawMutex {
     }
 
     /// Bytes it takes in memory of your own together with data of type `of`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, lock::RawMutex};
+    ///
+    /// let pose = PayloadType::of::<[f64; 3]>();
+    /// assert_eq!(RawMutex::bytes_with(&pose), RawMutex::BYTES + 24); // the data follows the lock
+    /// ```
     pub fn bytes_with(of: &PayloadType) -> usize {
         layout::mutex_data(of.align()).saturating_add(of.size())
     }
@@ -183,6 +254,20 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `open`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{PayloadType, lock::RawMutex};
+    ///
+    /// let count = PayloadType::of::<u64>();
+    /// let _raw = RawMutex::open_with(&node, "/count", &count, Some(&7u64.to_ne_bytes()))?;
+    /// assert_eq!(*node.mutex::<u64>("/count")?.lock()?, 7); // the same lock
+    /// let short = RawMutex::open_with(&node, "/count", &count, Some(&[7])).unwrap_err();
+    /// assert_eq!(short.kind(), outlive::ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open_with(
         node: &Node,
         name: &str,
@@ -204,6 +289,24 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `place`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::{PayloadType, lock::RawMutex};
+    ///
+    /// let count = PayloadType::of::<u64>();
+    /// let len = RawMutex::bytes_with(&count);
+    /// // SAFETY: `page` is shared, stays mapped, and nobody else writes to its first `len` bytes.
+    /// let lock = unsafe { RawMutex::place_with(&node, page, len, &count)? };
+    /// assert_eq!(lock.data(), page.wrapping_add(RawMutex::BYTES));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place_with(
         node: &Node,
         memory: *mut u8,
@@ -222,6 +325,21 @@ impl RawMutex {
 
     /// The protected data, for the thread that holds the lock: as many bytes as the type that it
     /// was opened with; none without a type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{PayloadType, lock::Acquired, lock::RawMutex};
+    ///
+    /// let lock = RawMutex::open_with(&node, "/count", &PayloadType::of::<u64>(), None)?;
+    /// assert_eq!(lock.lock()?, Acquired::Clean);
+    /// // SAFETY: this thread holds the lock, and the data is a `u64`.
+    /// unsafe { *lock.data().cast::<u64>() += 1 };
+    /// lock.unlock()?;
+    /// assert_eq!(*node.mutex::<u64>("/count")?.lock()?, 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
@@ -261,6 +379,21 @@ impl RawMutex {
     ///
     /// # Real-time
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, LockError, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// if bus.lock()? == Acquired::OwnerDied {
+    ///     bus.mark_consistent()?; // after the repair
+    /// }
+    /// assert!(matches!(bus.lock(), Err(LockError::Deadlock))); // the same thread again
+    /// bus.unlock()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn lock(&self) -> LockResult<Acquired> {
         self.lock_by(Deadline::NEVER)
@@ -270,6 +403,20 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, LockError, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// assert_eq!(bus.try_lock()?, Acquired::Clean);
+    /// let busy = || matches!(bus.try_lock(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// bus.unlock()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_lock(&self) -> LockResult<Acquired> {
         self.lock_by(Deadline::AT_ONCE)
@@ -280,6 +427,21 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::Acquired, lock::LockError, lock::RawMutex};
+    /// use std::time::Duration;
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// let soon = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(bus.lock_until(soon), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lock_until(&self, deadline: Deadline) -> LockResult<Acquired> {
         self.lock_by(deadline)
     }
@@ -291,6 +453,21 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS. A death before its wake-up call wakes the waiters, too.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// let other = || bus.unlock().unwrap_err().kind(); // only the holder may
+    /// let refused = std::thread::scope(|scope| scope.spawn(other).join()).unwrap();
+    /// assert_eq!(refused, outlive::ErrorKind::NotOwned);
+    /// bus.unlock()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn unlock(&self) -> Result<()> {
         let done = hold!(self, hold => hold.release(me(hold)?));
@@ -305,6 +482,19 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** One store; a death before it has the same effect.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// bus.unlock_in_disorder()?; // an exception went through
+    /// assert_eq!(bus.lock()?, Acquired::OwnerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[cold]
     pub fn unlock_in_disorder(&self) -> Result<()> {
         let as_good = fault("lock.disorder_as_good");
@@ -323,6 +513,27 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, LockError, RawMutex};
+    ///
+    /// let bus = RawMutex::open(&node, "/arm/bus")?;
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// bus.unlock_in_disorder()?;
+    /// assert_eq!(bus.lock()?, Acquired::OwnerDied);
+    /// bus.mark_consistent()?; // after the repair
+    /// bus.unlock()?;
+    ///
+    /// assert_eq!(bus.lock()?, Acquired::Clean);
+    /// bus.unlock_in_disorder()?;
+    /// assert_eq!(bus.lock()?, Acquired::OwnerDied);
+    /// bus.unlock()?; // without it
+    /// assert!(matches!(bus.lock(), Err(LockError::Unrecoverable)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mark_consistent(&self) -> Result<()> {
         let done = hold!(self, hold => hold.mark_consistent(me(hold)?));
         if done { Ok(()) } else { Err(not_owner("marking consistent")) }

@@ -95,6 +95,16 @@ impl<T: Message> Segment<T> {
     /// The shared bytes, mapped for as long as the segment or a lock in it lives.
     ///
     /// Other processes write them: go through a lock, or through atomics.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let limits = node.segment_with("/limits", &[-1.0, 1.0])?;
+    /// // SAFETY: nobody writes there after the creation.
+    /// assert_eq!(unsafe { *limits.as_ptr() }, [-1.0, 1.0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_ptr(&self) -> *mut T {
         self.inner.data.as_ptr().cast()
     }
@@ -174,6 +184,19 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let arm = node.segment::<[u64; 64]>("/arm")?;
+    /// let (goal, pose) = (arm.mutex::<f64>(0)?, arm.mutex::<[f64; 3]>(128)?);
+    /// *goal.lock()? = 1.5;
+    /// assert_eq!(pose.lock()?[0], 0.0);
+    /// let overlap = arm.mutex::<f64>(64).unwrap_err(); // the data of the first one is there
+    /// assert_eq!(overlap.kind(), outlive::ErrorKind::InvalidArgument);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mutex<U: Message>(&self, offset: usize) -> Result<RobustMutex<U>> {
         Ok(RobustMutex::new(self.place(offset, &RobustMutex::<U>::object_type())?))
     }
@@ -183,6 +206,20 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::RobustRwLock;
+    ///
+    /// const WORDS: usize = RobustRwLock::<[f64; 3]>::BYTES.div_ceil(64) * 8;
+    /// let arm = node.segment::<[u64; WORDS]>("/arm")?;
+    /// let gains = arm.rwlock::<[f64; 3]>(0)?;
+    /// gains.write()?[0] = 1.0;
+    /// assert_eq!(gains.read()?[0], 1.0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn rwlock<U: Message>(&self, offset: usize) -> Result<RobustRwLock<U>> {
         Ok(RobustRwLock::new(self.place(offset, &RobustRwLock::<U>::object_type())?))
     }
@@ -192,6 +229,25 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let arm = node.segment::<[u64; 64]>("/arm")?;
+    /// let (goal, changed) = (arm.mutex::<u64>(0)?, arm.condvar(128)?);
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         *goal.lock().unwrap() = 7;
+    ///         changed.notify_all();
+    ///     });
+    ///     let mut guard = goal.lock().unwrap();
+    ///     while *guard == 0 {
+    ///         guard = changed.wait(guard).unwrap();
+    ///     }
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn condvar(&self, offset: usize) -> Result<RobustCondvar> {
         Ok(RobustCondvar::new(self.place(offset, &RobustCondvar::object_type())?))
     }
@@ -201,6 +257,19 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let shared = node.segment::<[u64; 64]>("/devices")?;
+    /// let gpu = shared.semaphore(0, 2)?;
+    /// let _permit = gpu.acquire()?;
+    /// assert_eq!(shared.semaphore(0, 2)?.available(), 1); // the same one
+    /// let other = shared.semaphore(0, 3).unwrap_err();
+    /// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn semaphore(&self, offset: usize, permits: usize) -> Result<RobustSemaphore> {
         let ty = RobustSemaphore::object_type(permits)?;
         Ok(RobustSemaphore::new(self.place(offset, &ty)?, permits))
@@ -211,6 +280,17 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let shared = node.segment::<[u64; 64]>("/fleet")?;
+    /// let ready = shared.lockless_set(0, 16)?;
+    /// ready.insert(7)?;
+    /// assert_eq!(shared.lockless_set(0, 16)?.ids(), [7]); // the same one
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lockless_set(&self, offset: usize, capacity: usize) -> Result<LocklessSet> {
         let ty = LocklessSet::object_type(capacity)?;
         Ok(LocklessSet::new(self.place(offset, &ty)?, capacity))

@@ -31,7 +31,10 @@ use readers::Line;
 /// `OwnerDied`, and readers are refused until it has repaired the data. Readers share no cache line
 /// with each other. At most 64 threads read at once. Writers do not starve: later readers wait.
 ///
-/// A thread that holds the lock in any form and asks for it again gets `Deadlock`.
+/// A thread that holds the lock in any form and asks for it again gets `Deadlock`. A leaked or
+/// forgotten guard, for reading too, may leave references to the data behind: once its thread has
+/// ended, those that it keeps out get an error of kind `Unrecoverable`; once its process has ended,
+/// they get the lock.
 ///
 /// # Examples
 /// ```
@@ -83,6 +86,24 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free lock; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::RobustRwLock;
+    ///
+    /// const LEN: usize = RobustRwLock::<u64>::BYTES;
+    /// // SAFETY: `page` is zeroed, shared, stays mapped, and nobody else writes to it.
+    /// let map = unsafe { RobustRwLock::<u64>::place(&node, page, LEN)? };
+    /// *map.write()? = 7;
+    /// assert_eq!(*map.read()?, 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
@@ -99,6 +120,17 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Real-time
     /// One CAS on a line of its own when no writer is there; no system call.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let map = node.rwlock::<[u32; 4]>("/map")?;
+    /// let cells = map.read()?;
+    /// let other = || map.read().unwrap()[0]; // several at once
+    /// assert_eq!(std::thread::scope(|scope| scope.spawn(other).join()).unwrap(), cells[0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn read(&self) -> Reading<'_, T> {
         self.read_by(Deadline::NEVER)
@@ -108,6 +140,21 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let writing = map.write()?;
+    /// let busy = || matches!(map.try_read(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// drop(writing);
+    /// assert_eq!(*map.try_read()?, 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_read(&self) -> Reading<'_, T> {
         self.read_by(Deadline::AT_ONCE)
@@ -118,6 +165,21 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::LockError};
+    /// use std::time::Duration;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let writing = map.write()?;
+    /// let cycle = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(map.read_until(cycle), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn read_until(&self, deadline: Deadline) -> Reading<'_, T> {
         self.read_by(deadline)
@@ -127,6 +189,24 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let writer = || {
+    ///     let _writing = map.write().unwrap();
+    ///     panic!("with the lock held"); // counts as a death
+    /// };
+    /// std::thread::scope(|scope| scope.spawn(writer).join()).unwrap_err();
+    /// let refused = map.read_timeout(Duration::from_secs(5)).unwrap_err(); // does not wait
+    /// assert_eq!(refused.kind(), ErrorKind::OwnerDied); // until a writer has repaired the data
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn read_timeout(&self, timeout: Duration) -> Reading<'_, T> {
         self.read_until(Deadline::after(timeout))
     }
@@ -150,6 +230,26 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Real-time
     /// One CAS and a look at each line in use when free; no system call.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.rwlock::<[u32; 2]>("/map")?;
+    /// let writer = || {
+    ///     map.write().unwrap()[0] = 1;
+    ///     let _writing = map.write().unwrap();
+    ///     panic!("before the other cell"); // counts as a death
+    /// };
+    /// std::thread::scope(|scope| scope.spawn(writer).join()).unwrap_err();
+    /// let Err(LockError::OwnerDied(mut left)) = map.write() else { panic!("a writer died") };
+    /// *left = [0; 2]; // repair
+    /// drop(left.mark_consistent());
+    /// assert_eq!(*map.read()?, [0; 2]); // readers are let in again
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn write(&self) -> Writing<'_, T> {
         self.write_by(Deadline::NEVER)
@@ -159,6 +259,22 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let reading = map.read()?;
+    /// let busy = || matches!(map.try_write(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// assert!(matches!(map.try_write(), Err(LockError::Deadlock))); // this thread reads
+    /// drop(reading);
+    /// *map.try_write()? += 1;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_write(&self) -> Writing<'_, T> {
         self.write_by(Deadline::AT_ONCE)
@@ -169,6 +285,21 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::LockError};
+    /// use std::time::Duration;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let reading = map.read()?;
+    /// let cycle = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(map.write_until(cycle), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn write_until(&self, deadline: Deadline) -> Writing<'_, T> {
         self.write_by(deadline)
@@ -178,6 +309,22 @@ impl<T: Message> RobustRwLock<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let map = node.rwlock::<u64>("/map")?;
+    /// let reading = map.read()?;
+    /// std::thread::scope(|scope| {
+    ///     let writer = scope.spawn(|| map.write_timeout(Duration::from_secs(5)).is_ok());
+    ///     drop(reading); // the writer waits for it
+    ///     assert!(writer.join().unwrap());
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn write_timeout(&self, timeout: Duration) -> Writing<'_, T> {
         self.write_until(Deadline::after(timeout))
     }

@@ -76,6 +76,23 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// let writer = || map.write().unwrap(); // ends without `unlock_write`
+    /// std::thread::scope(|scope| scope.spawn(writer).join()).unwrap();
+    /// assert_eq!(map.read().unwrap_err().kind(), outlive::ErrorKind::OwnerDied);
+    /// assert_eq!(map.write()?, Acquired::OwnerDied);
+    /// map.mark_consistent()?;
+    /// map.unlock_write()?;
+    /// map.read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str) -> Result<Self> {
         Ok(Self::new(Object::named(node, name, &object_type(), None)?))
     }
@@ -91,6 +108,23 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free lock; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::RawRwLock;
+    ///
+    /// // SAFETY: `page` is zeroed, shared, stays mapped, and nobody else writes to it.
+    /// let map = unsafe { RawRwLock::place(&node, page, RawRwLock::BYTES)? };
+    /// map.read()?;
+    /// map.unlock_read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
@@ -101,6 +135,14 @@ impl RawRwLock {
     }
 
     /// Bytes it takes in memory of your own together with data of type `of`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, lock::RawRwLock};
+    ///
+    /// let pose = PayloadType::of::<[f64; 3]>();
+    /// assert_eq!(RawRwLock::bytes_with(&pose), RawRwLock::BYTES + 24); // the data comes last
+    /// ```
     pub fn bytes_with(of: &PayloadType) -> usize {
         layout::rwlock_data(of.align()).saturating_add(of.size())
     }
@@ -113,6 +155,18 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `open`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{PayloadType, lock::RawRwLock};
+    ///
+    /// let count = PayloadType::of::<u64>();
+    /// let _raw = RawRwLock::open_with(&node, "/count", &count, Some(&7u64.to_ne_bytes()))?;
+    /// assert_eq!(*node.rwlock::<u64>("/count")?.read()?, 7); // the same lock
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open_with(
         node: &Node,
         name: &str,
@@ -134,6 +188,24 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `place`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::{PayloadType, lock::RawRwLock};
+    ///
+    /// let count = PayloadType::of::<u64>();
+    /// let len = RawRwLock::bytes_with(&count);
+    /// // SAFETY: `page` is shared, stays mapped, and nobody else writes to its first `len` bytes.
+    /// let lock = unsafe { RawRwLock::place_with(&node, page, len, &count)? };
+    /// assert_eq!(lock.data(), page.wrapping_add(RawRwLock::BYTES));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place_with(
         node: &Node,
         memory: *mut u8,
@@ -152,6 +224,21 @@ impl RawRwLock {
 
     /// The protected data, for the thread that holds the lock: as many bytes as the type that it
     /// was opened with; none without a type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{PayloadType, lock::RawRwLock};
+    ///
+    /// let of = PayloadType::of::<u64>();
+    /// let lock = RawRwLock::open_with(&node, "/count", &of, Some(&7u64.to_ne_bytes()))?;
+    /// lock.read()?;
+    /// // SAFETY: this thread reads under the lock, and the data is a `u64`.
+    /// assert_eq!(unsafe { *lock.data().cast::<u64>() }, 7);
+    /// lock.unlock_read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
@@ -311,6 +398,21 @@ impl RawRwLock {
     ///
     /// # Real-time
     /// One CAS on a line of its own when no writer is there; no system call.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{LockError, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// map.read()?;
+    /// let other = || map.read().unwrap(); // both read
+    /// std::thread::scope(|scope| scope.spawn(other).join()).unwrap();
+    /// assert!(matches!(map.read(), Err(LockError::Deadlock))); // this thread again
+    /// map.unlock_read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn read(&self) -> LockResult<(), NeedsWriter> {
         self.read_by(Deadline::NEVER)
@@ -320,6 +422,21 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, LockError, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// let busy = || matches!(map.try_read(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// map.unlock_write()?;
+    /// map.try_read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn try_read(&self) -> LockResult<(), NeedsWriter> {
         self.read_by(Deadline::AT_ONCE)
@@ -330,6 +447,21 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::Acquired, lock::LockError, lock::RawRwLock};
+    /// use std::time::Duration;
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// let soon = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(map.read_until(soon), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn read_until(&self, deadline: Deadline) -> LockResult<(), NeedsWriter> {
         self.read_by(deadline)
     }
@@ -341,6 +473,19 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{ErrorKind, lock::RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// map.read()?;
+    /// map.unlock_read()?;
+    /// assert_eq!(map.unlock_read().unwrap_err().kind(), ErrorKind::NotOwned);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn unlock_read(&self) -> Result<()> {
         let own_process = self.object.generation == fork_generation();
@@ -387,6 +532,20 @@ impl RawRwLock {
     ///
     /// # Real-time
     /// One CAS and a look at each line in use when free; no system call.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// // The reader's thread ends without `unlock_read`: a dead reader keeps nobody out.
+    /// std::thread::scope(|scope| scope.spawn(|| map.read().unwrap()).join()).unwrap();
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// map.unlock_write()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn write(&self) -> LockResult<Acquired> {
         self.write_by(Deadline::NEVER)
@@ -396,6 +555,20 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, LockError, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.try_write()?, Acquired::Clean);
+    /// let busy = || matches!(map.try_write(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// map.unlock_write()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn try_write(&self) -> LockResult<Acquired> {
         self.write_by(Deadline::AT_ONCE)
     }
@@ -405,6 +578,21 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::LockError, lock::RawRwLock};
+    /// use std::time::Duration;
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// map.read()?;
+    /// let soon = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(map.write_until(soon), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn write_until(&self, deadline: Deadline) -> LockResult<Acquired> {
         self.write_by(deadline)
     }
@@ -416,6 +604,19 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS. A death before its wake-up call wakes the waiters, too.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// assert!(map.unlock_read().is_err()); // it writes
+    /// map.unlock_write()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn unlock_write(&self) -> Result<()> {
         let me = self.object.own_id().map(|id| id | self.calls);
@@ -440,6 +641,20 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** One store; a death before it has the same effect.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// map.unlock_in_disorder()?; // an exception went through
+    /// assert_eq!(map.read().unwrap_err().kind(), outlive::ErrorKind::OwnerDied);
+    /// assert_eq!(map.write()?, Acquired::OwnerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[cold]
     pub fn unlock_in_disorder(&self) -> Result<()> {
         let me = self.id()?;
@@ -461,6 +676,22 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::{Acquired, RawRwLock};
+    ///
+    /// let map = RawRwLock::open(&node, "/map")?;
+    /// assert_eq!(map.write()?, Acquired::Clean);
+    /// map.unlock_in_disorder()?;
+    /// assert_eq!(map.write()?, Acquired::OwnerDied);
+    /// map.mark_consistent()?; // after the repair; without it `unlock_write` gives the lock up
+    /// map.unlock_write()?;
+    /// map.read()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn mark_consistent(&self) -> Result<()> {
         let me = self.id()?;
         let marked = self.shared().gate.mark_consistent(me);

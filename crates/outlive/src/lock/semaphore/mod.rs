@@ -23,7 +23,7 @@ use permits::Permits;
 
 /// A counting semaphore: each permit lets one thread in. A killed holder's permit comes back.
 ///
-/// A thread may hold several permits; one that holds all, by whichever node of its process, and
+/// A thread may hold several permits. One that holds them all, through any node of its process, and
 /// wants another gets `Deadlock`. A forgotten permit comes back when its thread ends.
 ///
 /// # Examples
@@ -45,6 +45,14 @@ pub struct RobustSemaphore {
 
 impl RobustSemaphore {
     /// Bytes it takes in a segment or in memory of your own, aligned to 64.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::lock::RobustSemaphore;
+    ///
+    /// assert_eq!(RobustSemaphore::bytes(2) % 64, 0);
+    /// assert!(RobustSemaphore::bytes(2) < RobustSemaphore::bytes(1024));
+    /// ```
     pub const fn bytes(permits: usize) -> usize {
         layout::words_bytes(permits)
     }
@@ -77,6 +85,23 @@ impl RobustSemaphore {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a semaphore; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::RobustSemaphore;
+    ///
+    /// const LEN: usize = RobustSemaphore::bytes(2);
+    /// // SAFETY: `page` is zeroed, shared, stays mapped, and nobody else writes to it.
+    /// let gpu = unsafe { RobustSemaphore::place(&node, 2, page, LEN)? };
+    /// assert_eq!(gpu.available(), 2);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, permits: usize, memory: *mut u8, len: usize) -> Result<Self> {
         let ty = Self::object_type(permits)?;
         // SAFETY: the caller's promise.
@@ -102,6 +127,18 @@ impl RobustSemaphore {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the CAS that names the calling thread as holder.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let gpu = node.semaphore("/gpu", 2)?;
+    /// let (_first, _second) = (gpu.acquire()?, gpu.acquire()?);
+    /// assert!(matches!(gpu.acquire(), Err(LockError::Deadlock))); // this thread holds both
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn acquire(&self) -> LockResult<Permit<'_>> {
         self.acquire_by(Deadline::NEVER)
     }
@@ -110,6 +147,19 @@ impl RobustSemaphore {
     ///
     /// # Crash safety
     /// **Strict.** As `acquire`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let gpu = node.semaphore("/gpu", 1)?;
+    /// let permit = gpu.try_acquire()?;
+    /// let busy = || matches!(gpu.try_acquire(), Err(LockError::WouldBlock));
+    /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn try_acquire(&self) -> LockResult<Permit<'_>> {
         self.acquire_by(Deadline::AT_ONCE)
     }
@@ -119,6 +169,21 @@ impl RobustSemaphore {
     ///
     /// # Crash safety
     /// **Strict.** As `acquire`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Deadline, lock::LockError};
+    /// use std::time::Duration;
+    ///
+    /// let gpu = node.semaphore("/gpu", 1)?;
+    /// let permit = gpu.acquire()?;
+    /// let cycle = Deadline::after(Duration::from_millis(5));
+    /// let late = || matches!(gpu.acquire_until(cycle), Err(LockError::Timeout));
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn acquire_until(&self, deadline: Deadline) -> LockResult<Permit<'_>> {
         self.acquire_by(deadline)
     }
@@ -127,6 +192,22 @@ impl RobustSemaphore {
     ///
     /// # Crash safety
     /// **Strict.** As `acquire`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let gpu = node.semaphore("/gpu", 1)?;
+    /// let permit = gpu.acquire()?;
+    /// std::thread::scope(|scope| -> outlive::Result<()> {
+    ///     let next = scope.spawn(|| gpu.acquire_timeout(Duration::from_secs(5)).map(drop));
+    ///     drop(permit); // the other thread gets it
+    ///     Ok(next.join().unwrap()?)
+    /// })?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn acquire_timeout(&self, timeout: Duration) -> LockResult<Permit<'_>> {
         self.acquire_until(Deadline::after(timeout))
     }
@@ -157,6 +238,18 @@ impl RobustSemaphore {
 
     /// How many are free right now; others may take them at once. Those of dead holders count as
     /// held.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gpu = node.semaphore("/gpu", 2)?;
+    /// let user = || std::mem::forget(gpu.acquire().unwrap()); // ends with the permit
+    /// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+    /// assert_eq!(gpu.available(), 1); // it comes back when somebody needs it:
+    /// let _both = (gpu.acquire()?, gpu.acquire()?);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn available(&self) -> usize {
         self.words().words.iter().filter(|word| word.load(Relaxed) == 0).count()
     }
@@ -176,11 +269,36 @@ pub struct Permit<'a> {
 
 impl Permit<'_> {
     /// Which of the permits it is, from 0: for instance the number of a device.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gpus = ["cuda:0", "cuda:1"];
+    /// let free = node.semaphore("/gpu", gpus.len())?;
+    /// let (one, other) = (free.acquire()?, free.acquire()?);
+    /// assert_ne!(gpus[one.index()], gpus[other.index()]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn index(&self) -> usize {
         self.at
     }
 
     /// Whether the previous holder died with it: what it guards may be inconsistent.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gpu = node.semaphore("/gpu", 1)?;
+    /// let user = || std::mem::forget(gpu.acquire().unwrap()); // ends with the permit
+    /// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+    /// let permit = gpu.acquire()?;
+    /// assert!(permit.owner_died()); // reset the device first
+    /// drop(permit);
+    /// assert!(!gpu.acquire()?.owner_died());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn owner_died(&self) -> bool {
         self.got == Got::Broken
     }

@@ -37,6 +37,13 @@ pub struct LocklessSet {
 
 impl LocklessSet {
     /// Bytes it takes in a segment or in memory of your own, aligned to 64.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::lock::LocklessSet;
+    ///
+    /// assert_eq!(LocklessSet::bytes(16), 64 + 16 * 8);
+    /// ```
     pub const fn bytes(capacity: usize) -> usize {
         layout::words_bytes(capacity)
     }
@@ -69,6 +76,23 @@ impl LocklessSet {
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is an empty set; two CAS mark it as one.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # use libc::{MAP_ANONYMOUS, MAP_SHARED, PROT_READ, PROT_WRITE, mmap};
+    /// # let (all, kind) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    /// # // SAFETY: a new mapping.
+    /// # let page = unsafe { mmap(std::ptr::null_mut(), 8192, all, kind, -1, 0) }.cast::<u8>();
+    /// use outlive::lock::LocklessSet;
+    ///
+    /// const LEN: usize = LocklessSet::bytes(16);
+    /// // SAFETY: `page` is zeroed, shared, stays mapped, and nobody else writes to it.
+    /// let ready = unsafe { LocklessSet::place(&node, 16, page, LEN)? };
+    /// assert!(ready.insert(7)? && ready.contains(7));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub unsafe fn place(node: &Node, capacity: usize, memory: *mut u8, len: usize) -> Result<Self> {
         let ty = Self::object_type(capacity)?;
         // SAFETY: the caller's promise.
@@ -97,6 +121,21 @@ impl LocklessSet {
     ///
     /// # Real-time
     /// No system call; a bounded search unless others keep changing the same places.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    ///
+    /// let ready = node.lockless_set("/fleet/ready", 2)?;
+    /// assert!(ready.insert(7)?);
+    /// assert!(!ready.insert(7)?); // a member already
+    /// assert_eq!(ready.insert(0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// ready.insert(8)?;
+    /// assert_eq!(ready.insert(9).unwrap_err().kind(), ErrorKind::NoSpace);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn insert(&self, id: u64) -> Result<bool> {
         let refuse = |kind, why: &str| Err(Error::new(kind, "inserting", format!("id {id}"), why));
         if id == 0 {
@@ -115,17 +154,52 @@ impl LocklessSet {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ready = node.lockless_set("/fleet/ready", 1)?;
+    /// ready.insert(7)?;
+    /// assert!(ready.remove(7) && !ready.remove(7));
+    /// assert!(ready.insert(8)?); // in the place of 7
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn remove(&self, id: u64) -> bool {
         id != 0 && self.object.generation == fork_generation() && self.places().remove(id)
     }
 
     /// Whether `id` is a member right now.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ready = node.lockless_set("/fleet/ready", 16)?;
+    /// let robot = || ready.insert(7).unwrap(); // its thread ends, its id stays
+    /// std::thread::scope(|scope| scope.spawn(robot).join()).unwrap();
+    /// assert!(ready.contains(7) && !ready.contains(8));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn contains(&self, id: u64) -> bool {
         id != 0 && self.places().contains(id)
     }
 
     /// All members in ascending order; ids inserted or removed meanwhile may or may not be
     /// included.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ready = node.lockless_set("/fleet/ready", 16)?;
+    /// for id in [9, 7, 8] {
+    ///     ready.insert(id)?;
+    /// }
+    /// assert_eq!(ready.ids(), [7, 8, 9]);
+    /// assert_eq!(ready.capacity(), 16);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn ids(&self) -> Vec<u64> {
         let mut ids: Vec<u64> = self.places().ids().collect();
         ids.sort_unstable();
