@@ -48,6 +48,25 @@ pub(crate) fn record(words: &[AtomicU64], ns: u64) {
 }
 
 /// Times counted so far, ns. Percentiles are accurate to 3 %, the maximum is exact.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+/// use std::time::Duration;
+///
+/// let mut left = 200;
+/// let count_down = move |_: &Cycle| {
+///     left -= 1;
+///     if left > 0 { Outcome::HandOn } else { Outcome::Stop }
+/// };
+/// let schedule = Schedule::every(Duration::from_micros(100))?;
+/// let mut pipeline = Pipeline::new(schedule).stage("drive", StageOptions::default(), count_down);
+/// pipeline.run_inline(&Stop::new());
+/// let times = pipeline.boards()[0].own_time();
+/// assert_eq!(times.count(), 199); // the last one was not handed on
+/// assert!(times.mean_ns() <= times.max_ns());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Vec<u64>,
@@ -85,6 +104,24 @@ impl Histogram {
 
     /// What was counted after `before`, an earlier copy of the same. Accurate to 3 %, as is its
     /// maximum.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let before = board.own_time();
+    /// pipeline.run_inline(&Stop::new()); // another 200 cycles
+    /// assert_eq!(board.own_time().count(), 400);
+    /// assert_eq!(board.own_time().since(&before).count(), 200);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn since(&self, before: &Self) -> Self {
         let both = self.buckets.iter().zip(&before.buckets);
         let buckets: Vec<u64> = both.map(|(now, then)| now.saturating_sub(*then)).collect();
@@ -98,6 +135,23 @@ impl Histogram {
     }
 
     /// What this and `other` counted, together.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let (run, handed_on) = (board.own_time(), board.after_release());
+    /// assert_eq!(run.and(&run).count(), 400); // here twice the same; usually two stages
+    /// assert_eq!(run.and(&handed_on).max_ns(), run.max_ns().max(handed_on.max_ns()));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn and(&self, other: &Self) -> Self {
         let both = self.buckets.iter().zip(&other.buckets);
         Self {
@@ -110,6 +164,24 @@ impl Histogram {
 
     /// The `q` quantile (0.99: p99), ns, at most 3 % too large; `None` with too few samples for one
     /// to lie beyond it.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let times = board.own_time();
+    /// assert_eq!(times.count(), 200);
+    /// assert!(times.percentile_ns(0.99).is_some_and(|p99| p99 <= times.max_ns()));
+    /// assert_eq!(times.percentile_ns(0.999), None); // at least 1001 samples tell that
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn percentile_ns(&self, q: f64) -> Option<u64> {
         let rank = (q * self.count as f64).ceil() as u64;
         if rank >= self.count {

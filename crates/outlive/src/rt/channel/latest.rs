@@ -151,6 +151,24 @@ impl<End> Opening<End> {
     /// # Crash safety
     /// **Strict.** Commit point: the store of the other end's number. If one end dies in the
     /// middle, the other gets an error from its next call, and reconnects.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{LatestReader, LatestWriter};
+    /// use std::time::Duration;
+    ///
+    /// let speed = LatestWriter::<f64>::open(&node, "speed")?;
+    /// let alone = speed.connect(Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(alone.kind(), outlive::ErrorKind::Timeout);
+    ///
+    /// let speed = LatestWriter::<f64>::open(&node, "speed")?; // both ends first
+    /// let seen = LatestReader::<f64>::open(&node, "speed")?;
+    /// let _writer = speed.connect(Duration::from_secs(5))?;
+    /// let _reader = seen.connect(Duration::from_secs(5))?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn connect(self, timeout: Duration) -> Result<End> {
         let pair = self.waiting.connect(Deadline::after(timeout))?;
         Ok((self.end)(pair, self.depth))
@@ -208,6 +226,25 @@ impl<T: Value> LatestWriter<T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of this end's file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{LatestReader, LatestWriter};
+    /// use std::time::Duration;
+    ///
+    /// let writer = LatestWriter::<f64>::open(&node, "speed")?;
+    /// let reader = LatestReader::<f64>::open(&node, "speed")?; // in the other process
+    /// let mut writer = writer.connect(Duration::from_secs(5))?;
+    /// let mut reader = reader.connect(Duration::from_secs(5))?;
+    /// writer.write(&1.5).expect("the reader lives");
+    /// assert_eq!(reader.read().expect("the writer lives").map(|s| s.value), Some(1.5));
+    ///
+    /// let second = LatestWriter::<f64>::open(&node, "speed").unwrap_err();
+    /// assert_eq!(second.kind(), outlive::ErrorKind::AlreadyExists);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str) -> Result<Opening<Self>> {
         check_size::<T>(name)?;
         let (own, peer) = shapes::<T>();
@@ -226,6 +263,19 @@ impl<T: Value> LatestWriter<T> {
     ///
     /// # Crash safety
     /// **Strict.** After a death in the middle the previous value stays the newest.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Lost, latest};
+    ///
+    /// let (mut writer, mut reader) = latest::<f64>();
+    /// writer.write(&1.0)?;
+    /// writer.write(&2.0)?; // 1.0 was not read: it is gone
+    /// assert_eq!(reader.read()?.map(|s| (s.seq, s.value)), Some((2, 2.0)));
+    /// drop(reader);
+    /// assert_eq!(writer.write(&3.0), Err(Lost::Left));
+    /// # Ok::<(), outlive::rt::Lost>(())
+    /// ```
     #[inline]
     pub fn write(&mut self, value: &T) -> std::result::Result<(), Lost> {
         self.pair.check()?;
@@ -246,11 +296,44 @@ impl<T: Value> LatestWriter<T> {
     /// # Real-time
     /// A slow path: it allocates, lists a directory and maps a file, even with a timeout of 0. Call
     /// it from a loop while there is nobody to write for.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{LatestReader, LatestWriter, Lost};
+    /// use std::time::Duration;
+    ///
+    /// let soon = Duration::from_secs(5);
+    /// let writer = LatestWriter::<f64>::open(&node, "speed")?;
+    /// let reader = LatestReader::<f64>::open(&node, "speed")?;
+    /// let (mut writer, reader) = (writer.connect(soon)?, reader.connect(soon)?);
+    /// drop(reader); // its process has ended
+    /// assert_eq!(writer.write(&1.0), Err(Lost::Left));
+    ///
+    /// let successor = LatestReader::<f64>::open(&node, "speed")?;
+    /// let mut reader = std::thread::scope(|scope| {
+    ///     let connecting = scope.spawn(move || successor.connect(soon));
+    ///     writer.reconnect(soon)?;
+    ///     connecting.join().expect("does not panic")
+    /// })?;
+    /// writer.write(&2.0).expect("the successor lives");
+    /// assert_eq!(reader.read().expect("the writer lives").map(|s| s.value), Some(2.0));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         self.pair.offer(Deadline::after(timeout), |_| 0)
     }
 
     /// Whether the reader's process looks alive and the reader has not left: three loads.
+    ///
+    /// # Examples
+    /// ```
+    /// let (writer, reader) = outlive::rt::latest::<f64>();
+    /// assert!(writer.seems_alive());
+    /// drop(reader);
+    /// assert!(!writer.seems_alive());
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.pair.peer.seems_alive()
@@ -260,6 +343,20 @@ impl<T: Value> LatestWriter<T> {
 impl<T: Value> LatestReader<T> {
     /// Creates the reading end of channel `name` between processes. Errors and crash safety: as
     /// [`LatestWriter::open`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{LatestReader, LatestWriter};
+    /// use std::time::Duration;
+    ///
+    /// let writer = LatestWriter::<f32>::open(&node, "speed")?;
+    /// let reader = LatestReader::<f64>::open(&node, "speed")?; // another type
+    /// let mismatch = reader.connect(Duration::from_secs(5)).unwrap_err();
+    /// assert_eq!(mismatch.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str) -> Result<Opening<Self>> {
         check_size::<T>(name)?;
         let (peer, own) = shapes::<T>();
@@ -275,6 +372,21 @@ impl<T: Value> LatestReader<T> {
     /// # Errors
     /// [`Lost`] when the writer left and its last value was read, when it is connected to another
     /// reader, and in a forked child.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Lost, latest};
+    ///
+    /// let (mut writer, mut reader) = latest::<f64>();
+    /// assert!(reader.read()?.is_none()); // nothing was written yet
+    /// writer.write(&1.5)?;
+    /// let speed = reader.read()?.expect("written just now");
+    /// assert_eq!(reader.read()?, Some(speed)); // the same again: check its number or its age
+    /// assert!(speed.sent_ns <= outlive::now_ns());
+    /// drop(writer);
+    /// assert_eq!(reader.read(), Err(Lost::Left));
+    /// # Ok::<(), outlive::rt::Lost>(())
+    /// ```
     #[inline]
     pub fn read(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
         self.pair.check_owner()?;
@@ -306,6 +418,31 @@ impl<T: Value> LatestReader<T> {
     /// Finds the writer or its successor, waiting at most `timeout`; returns at once while the
     /// writer is there. Errors and real-time: as [`LatestWriter::reconnect`]; until it succeeds,
     /// the old writer's last value stays readable.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{LatestReader, LatestWriter, Lost};
+    /// use std::time::Duration;
+    ///
+    /// let soon = Duration::from_secs(5);
+    /// let writer = LatestWriter::<f64>::open(&node, "speed")?;
+    /// let reader = LatestReader::<f64>::open(&node, "speed")?;
+    /// let (writer, mut reader) = (writer.connect(soon)?, reader.connect(soon)?);
+    /// drop(writer); // its process has ended
+    /// assert_eq!(reader.read(), Err(Lost::Left));
+    ///
+    /// let successor = LatestWriter::<f64>::open(&node, "speed")?;
+    /// let mut writer = std::thread::scope(|scope| {
+    ///     let connecting = scope.spawn(move || successor.connect(soon));
+    ///     reader.reconnect(soon)?;
+    ///     connecting.join().expect("does not panic")
+    /// })?;
+    /// writer.write(&2.0).expect("the reader lives");
+    /// assert_eq!(reader.read().expect("the successor lives").map(|s| s.value), Some(2.0));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         let seen = &mut self.seen;
         let take = |_: &Words| {
@@ -316,6 +453,14 @@ impl<T: Value> LatestReader<T> {
     }
 
     /// Whether the writer's process looks alive and the writer has not left: three loads.
+    ///
+    /// # Examples
+    /// ```
+    /// let (writer, reader) = outlive::rt::latest::<f64>();
+    /// assert!(reader.seems_alive());
+    /// drop(writer);
+    /// assert!(!reader.seems_alive());
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.pair.peer.seems_alive()

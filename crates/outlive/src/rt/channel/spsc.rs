@@ -23,7 +23,7 @@ use crate::{Error, ErrorKind, Result};
 /// Most entries of a ring.
 pub const DEPTH_MAX: usize = 65536;
 
-/// Why a value was not taken. Nothing was written.
+/// Why a value was not pushed. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotPushed {
     /// The ring is full: the reader is slow, stopped or dead.
@@ -140,6 +140,22 @@ impl<T: Value> SpscWriter<T> {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of this end's file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{SpscReader, SpscWriter};
+    /// use std::time::Duration;
+    ///
+    /// let writer = SpscWriter::<u64>::open(&node, "steps", 16)?;
+    /// let reader = SpscReader::<u64>::open(&node, "steps", 16)?; // in the other process
+    /// let mut writer = writer.connect(Duration::from_secs(5))?;
+    /// let mut reader = reader.connect(Duration::from_secs(5))?;
+    /// writer.push(&7).expect("there is room");
+    /// assert_eq!(reader.pop().expect("the writer lives").map(|s| s.value), Some(7));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str, depth: usize) -> Result<Opening<Self>> {
         check::<T>(name, depth)?;
         let (own, peer) = shapes::<T>(depth);
@@ -158,6 +174,21 @@ impl<T: Value> SpscWriter<T> {
     ///
     /// # Crash safety
     /// **Strict.** A death in the middle sends nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Lost, NotPushed, spsc};
+    ///
+    /// let (mut writer, mut reader) = spsc::<u64>(2);
+    /// writer.push(&1)?;
+    /// writer.push(&2)?;
+    /// assert_eq!(writer.push(&3), Err(NotPushed::Full)); // nothing is overwritten
+    /// reader.pop().expect("the writer lives");
+    /// writer.push(&3)?;
+    /// drop(reader);
+    /// assert_eq!(writer.push(&4), Err(NotPushed::Lost(Lost::Left)));
+    /// # Ok::<(), outlive::rt::NotPushed>(())
+    /// ```
     #[inline]
     pub fn push(&mut self, value: &T) -> std::result::Result<(), NotPushed> {
         self.pair.check().map_err(NotPushed::Lost)?;
@@ -180,6 +211,31 @@ impl<T: Value> SpscWriter<T> {
     ///
     /// # Real-time
     /// A slow path, as there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{NotPushed, SpscReader, SpscWriter};
+    /// use std::time::Duration;
+    ///
+    /// let soon = Duration::from_secs(5);
+    /// let writer = SpscWriter::<u64>::open(&node, "steps", 16)?;
+    /// let reader = SpscReader::<u64>::open(&node, "steps", 16)?;
+    /// let (mut writer, reader) = (writer.connect(soon)?, reader.connect(soon)?);
+    /// writer.push(&1).expect("there is room");
+    /// drop(reader); // its process has ended, with 1 unread
+    /// assert!(matches!(writer.push(&2), Err(NotPushed::Lost(_))));
+    ///
+    /// let successor = SpscReader::<u64>::open(&node, "steps", 16)?;
+    /// let mut reader = std::thread::scope(|scope| {
+    ///     let connecting = scope.spawn(move || successor.connect(soon));
+    ///     writer.reconnect(soon)?;
+    ///     connecting.join().expect("does not panic")
+    /// })?;
+    /// assert_eq!(reader.pop().expect("the writer lives").map(|s| s.value), Some(1));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         let (ring, depth) = (&mut self.ring, self.depth);
         let start = |had: Option<&Words>| {
@@ -193,6 +249,14 @@ impl<T: Value> SpscWriter<T> {
     }
 
     /// Whether the reader's process looks alive and the reader has not left: three loads.
+    ///
+    /// # Examples
+    /// ```
+    /// let (writer, reader) = outlive::rt::spsc::<u64>(16);
+    /// assert!(writer.seems_alive());
+    /// drop(reader);
+    /// assert!(!writer.seems_alive());
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.pair.peer.seems_alive()
@@ -202,6 +266,20 @@ impl<T: Value> SpscWriter<T> {
 impl<T: Value> SpscReader<T> {
     /// Creates the reading end of ring `name` between processes. Errors and crash safety: as
     /// [`SpscWriter::open`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{SpscReader, SpscWriter};
+    /// use std::time::Duration;
+    ///
+    /// let writer = SpscWriter::<u64>::open(&node, "steps", 16)?;
+    /// let reader = SpscReader::<u64>::open(&node, "steps", 8)?; // another depth
+    /// let mismatch = reader.connect(Duration::from_secs(5)).unwrap_err();
+    /// assert_eq!(mismatch.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str, depth: usize) -> Result<Opening<Self>> {
         check::<T>(name, depth)?;
         let (peer, own) = shapes::<T>(depth);
@@ -219,6 +297,21 @@ impl<T: Value> SpscReader<T> {
     ///
     /// # Crash safety
     /// **Strict.** After a death in the middle the value counts as unread: the next reader gets it.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Lost, spsc};
+    ///
+    /// let (mut writer, mut reader) = spsc::<u64>(16);
+    /// for n in [7, 8] {
+    ///     writer.push(&n).expect("there is room");
+    /// }
+    /// drop(writer); // what it pushed stays
+    /// assert_eq!(reader.pop()?.map(|s| (s.seq, s.value)), Some((1, 7)));
+    /// assert_eq!(reader.pop()?.map(|s| (s.seq, s.value)), Some((2, 8)));
+    /// assert_eq!(reader.pop(), Err(Lost::Left));
+    /// # Ok::<(), outlive::rt::Lost>(())
+    /// ```
     #[inline]
     pub fn pop(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
         self.pair.check_owner()?;
@@ -250,6 +343,30 @@ impl<T: Value> SpscReader<T> {
     ///
     /// # Real-time
     /// A slow path, as there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    /// use outlive::rt::{SpscReader, SpscWriter};
+    /// use std::time::Duration;
+    ///
+    /// let soon = Duration::from_secs(5);
+    /// let writer = SpscWriter::<u64>::open(&node, "steps", 16)?;
+    /// let reader = SpscReader::<u64>::open(&node, "steps", 16)?;
+    /// let (mut writer, mut reader) = (writer.connect(soon)?, reader.connect(soon)?);
+    /// writer.push(&1).expect("there is room");
+    /// drop(writer); // its process has ended, with 1 unread
+    /// let successor = SpscWriter::<u64>::open(&node, "steps", 16)?;
+    /// let connecting = std::thread::spawn(move || successor.connect(soon));
+    /// let first_that = reader.reconnect(soon).unwrap_err();
+    /// assert_eq!(first_that.kind(), ErrorKind::WouldBlock);
+    /// assert_eq!(reader.pop().expect("it is there").map(|s| s.value), Some(1));
+    /// reader.reconnect(soon)?;
+    /// # drop(connecting.join());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         let (own, old) = (Arc::clone(&self.pair.own), Arc::clone(&self.pair.peer));
         let serial = own.serial();
@@ -268,6 +385,14 @@ impl<T: Value> SpscReader<T> {
     }
 
     /// Whether the writer's process looks alive and the writer has not left: three loads.
+    ///
+    /// # Examples
+    /// ```
+    /// let (writer, reader) = outlive::rt::spsc::<u64>(16);
+    /// assert!(reader.seems_alive());
+    /// drop(writer);
+    /// assert!(!reader.seems_alive());
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.pair.peer.seems_alive()

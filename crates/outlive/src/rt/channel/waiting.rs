@@ -34,6 +34,15 @@ pub enum Wait {
 impl Wait {
     /// Spins a little before sleeping if this process may use a core for each of `busy` stages, and
     /// not otherwise: a spinning stage would take the core from the one it waits for.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{StageOptions, Wait};
+    ///
+    /// // More stages than any machine has cores for: none of them spins.
+    /// assert_eq!(Wait::for_stages(1 << 20), Wait::SpinThenSleep { spin_ns: 0 });
+    /// let _options = StageOptions { wait: Wait::for_stages(2), ..StageOptions::default() };
+    /// ```
     pub fn for_stages(busy: usize) -> Self {
         let spin_ns = if sched::allowed_cpus() > busy { 20_000 } else { 0 };
         Self::SpinThenSleep { spin_ns }
@@ -43,6 +52,15 @@ impl Wait {
     ///
     /// # Real-time
     /// One `clock_nanosleep` to an absolute time, except where the variants say otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Wait;
+    ///
+    /// let moment_ns = outlive::now_ns() + 1_000_000;
+    /// Wait::Park { lead_ns: 50_000 }.until(moment_ns); // sleeps, and polls for the last 50 us
+    /// assert!(outlive::now_ns() >= moment_ns);
+    /// ```
     #[inline]
     pub fn until(self, moment_ns: u64) {
         match self {

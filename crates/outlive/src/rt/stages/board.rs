@@ -121,6 +121,19 @@ fn shape() -> Shape {
 
 impl Board {
     /// A board for other threads of this process.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let (guard, core) = (Board::heap(), Board::heap());
+    /// let mut lifeline = Lifeline::new(guard);
+    /// lifeline.moves("core", core.view(), 2_000_000);
+    /// lifeline.arm(0);
+    /// assert_eq!(lifeline.look(1_000_000), None);
+    /// drop(core);
+    /// assert_eq!(lifeline.look(1_000_000), Some((Cause::Died, 0)));
+    /// ```
     pub fn heap() -> Self {
         Self::of(Words::heap(WORDS))
     }
@@ -132,6 +145,20 @@ impl Board {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of its file, which stays readable after a death.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::Board;
+    ///
+    /// let board = Board::create(&node, "guard")?;
+    /// let second = Board::create(&node, "guard").unwrap_err();
+    /// assert_eq!(second.kind(), outlive::ErrorKind::AlreadyExists);
+    /// drop(board); // a death frees the name, too
+    /// Board::create(&node, "guard")?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn create(node: &Node, name: &str) -> Result<Self> {
         Ok(Self::of(file::create(node, name, shape())?))
     }
@@ -142,6 +169,14 @@ impl Board {
     }
 
     /// The same board, to read.
+    ///
+    /// # Examples
+    /// ```
+    /// let board = outlive::rt::Board::heap();
+    /// let seen = board.view(); // for the thread that watches
+    /// board.moved(1_000_000);
+    /// assert_eq!(seen.moved_ns(), 1_000_000);
+    /// ```
     pub fn view(&self) -> BoardView {
         BoardView { words: Arc::clone(&self.words) }
     }
@@ -177,6 +212,14 @@ impl Board {
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    ///
+    /// # Examples
+    /// ```
+    /// let board = outlive::rt::Board::heap();
+    /// assert_eq!(board.view().moved_ns(), 0); // it has not begun
+    /// board.moved(outlive::now_ns()); // once in each turn of the loop
+    /// assert!(board.view().moved_ns() > 0);
+    /// ```
     #[inline]
     pub fn moved(&self, now_ns: u64) {
         if self.is_ours() {
@@ -220,6 +263,22 @@ impl BoardView {
     ///
     /// # Errors
     /// `Timeout` when nobody created it, `Corrupt`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Board, BoardView};
+    /// use std::time::Duration;
+    ///
+    /// let missing = BoardView::open(&node, "guard", Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(missing.kind(), outlive::ErrorKind::Timeout);
+    /// let board = Board::create(&node, "guard")?;
+    /// let seen = BoardView::open(&node, "guard", Duration::from_secs(5))?;
+    /// board.moved(1_000_000);
+    /// assert_eq!(seen.moved_ns(), 1_000_000);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(node: &Node, name: &str, timeout: Duration) -> Result<Self> {
         let words = file::find(node, name, shape(), Deadline::after(timeout))?;
         Ok(Self { words })
@@ -244,12 +303,38 @@ impl BoardView {
 
     /// Whether its owner is certainly dead, or has dropped it: not a hint. No system call while the
     /// owner looks alive.
+    ///
+    /// # Examples
+    /// ```
+    /// let board = outlive::rt::Board::heap();
+    /// let seen = board.view();
+    /// assert!(seen.seems_alive() && !seen.is_dead());
+    /// drop(board);
+    /// assert!(!seen.seems_alive() && seen.is_dead());
+    /// ```
     #[inline]
     pub fn is_dead(&self) -> bool {
         self.words.is_dead()
     }
 
     /// Cycles handed on: 1 + the number of the last one.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// // Here every cycle was handed on, but for any that were skipped.
+    /// assert!(board.cycles_done() >= board.counts().run);
+    /// assert_eq!(board.counts().run, 200);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn cycles_done(&self) -> u64 {
         self.words[DONE].load(Acquire)
@@ -262,6 +347,23 @@ impl BoardView {
     }
 
     /// What its owner is in the middle of; for the dead, where they died.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Cycle, Outcome, Phase, Pipeline, Schedule, StageOptions, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?);
+    /// let mut pipeline = pipeline.stage("drive", StageOptions::default(), |cycle: &Cycle| {
+    ///     if cycle.number < 3 { Outcome::HandOn } else { panic!("a bug") }
+    /// });
+    /// let seen = pipeline.boards();
+    /// let run = std::panic::AssertUnwindSafe(|| pipeline.run_inline(&Stop::new()));
+    /// std::panic::catch_unwind(run).unwrap_err();
+    /// assert_eq!(seen[0].doing().phase, Phase::Running); // it died in its cycle
+    /// assert!(seen[0].doing().cycle >= 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn doing(&self) -> Doing {
         let word = self.words[DOING].load(Acquire);
         let phase = match word as u8 {
@@ -279,12 +381,41 @@ impl BoardView {
     }
 
     /// Whether its lifeline has tripped, and why.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, NOBODY};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// let seen = lifeline.board().view();
+    /// assert_eq!(seen.latch(), None);
+    /// lifeline.trip(Cause::Asked, NOBODY, 1_000_000, 7);
+    /// let latch = seen.latch().expect("tripped just now");
+    /// assert_eq!((latch.cause, latch.cycle, latch.at_ns), (Cause::Asked, 7, 1_000_000));
+    /// ```
     #[inline]
     pub fn latch(&self) -> Option<Latch> {
         Latch::load(&self.words[LATCH..AFTER_RELEASE])
     }
 
     /// Times from a cycle's scheduled release until the stage handed it on.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let (from_release, own) = (board.after_release(), board.own_time());
+    /// assert_eq!(from_release.count(), own.count());
+    /// assert!(from_release.max_ns() >= own.max_ns()); // it counts from the release
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn after_release(&self) -> Histogram {
         Histogram::copy(&self.words[AFTER_RELEASE..OWN_TIME])
     }

@@ -122,6 +122,17 @@ pub struct Lifeline {
 impl Lifeline {
     /// A lifeline without subjects; `board` holds its latch. Holds for one cycle, quick-stops for
     /// 500.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, NOBODY};
+    ///
+    /// let board = Board::heap(); // or `Board::create`, for other processes
+    /// let seen = board.view();
+    /// let mut lifeline = Lifeline::new(board);
+    /// lifeline.trip(Cause::Asked, NOBODY, outlive::now_ns(), 0);
+    /// assert_eq!(seen.latch(), lifeline.latch());
+    /// ```
     pub fn new(board: Board) -> Self {
         Self {
             board,
@@ -140,6 +151,22 @@ impl Lifeline {
     }
 
     /// How many cycles to hold before the quick-stop; 0 for a guard, which has no position to hold.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Board, Lifeline, SafeState};
+    /// # struct Arm;
+    /// # impl SafeState for Arm {
+    /// #     fn hold(&mut self) {}
+    /// #     fn quick_stop(&mut self) {}
+    /// #     fn brake(&mut self) {}
+    /// # }
+    /// use outlive::rt::{Cause, NOBODY, Step};
+    ///
+    /// let mut guard = Lifeline::new(Board::heap()).hold_cycles(0);
+    /// guard.trip(Cause::Asked, NOBODY, 0, 0);
+    /// assert_eq!(guard.step(1_000_000, 1, &mut Arm), Step::QuickStop);
+    /// ```
     #[must_use]
     pub fn hold_cycles(mut self, cycles: u32) -> Self {
         self.hold_cycles = cycles;
@@ -147,6 +174,23 @@ impl Lifeline {
     }
 
     /// How many cycles to quick-stop before braking, unless it stands still earlier.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Board, Lifeline, SafeState};
+    /// # struct Arm;
+    /// # impl SafeState for Arm {
+    /// #     fn hold(&mut self) {}
+    /// #     fn quick_stop(&mut self) {}
+    /// #     fn brake(&mut self) {}
+    /// # }
+    /// use outlive::rt::{Cause, NOBODY, Step};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap()).stop_cycles(2);
+    /// lifeline.trip(Cause::Asked, NOBODY, 0, 0);
+    /// let steps = [1, 2, 3, 4].map(|cycle| lifeline.step(cycle * 1_000_000, cycle, &mut Arm));
+    /// assert_eq!(steps, [Step::Hold, Step::QuickStop, Step::QuickStop, Step::Brake]);
+    /// ```
     #[must_use]
     pub fn stop_cycles(mut self, cycles: u32) -> Self {
         self.stop_cycles = cycles;
@@ -161,25 +205,85 @@ impl Lifeline {
 
     /// A node that must live. A large process's death is reported late: give it a board and a
     /// deadline as well ([`moves`](Self::moves)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).name("drive").open()?;
+    /// # let planner = outlive::Node::builder().root(dir.path()).name("planner").open()?;
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.node("planner", node.watch(planner.id())?);
+    /// lifeline.arm(outlive::now_ns());
+    /// assert_eq!(lifeline.look(outlive::now_ns()), None);
+    /// drop(planner); // leaves; a kill does the same
+    /// assert_eq!(lifeline.look(outlive::now_ns()), Some((Cause::Died, 0)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn node(&mut self, name: &str, watch: Watch) {
         self.add(name, Kind::Node(watch));
     }
 
     /// A stage or guard that must live, move at least every `ns_max`, and not have tripped.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let guard = Board::heap(); // moves once in each turn of its loop
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.moves("guard", guard.view(), 2_000_000); // at least every 2 ms
+    /// lifeline.arm(1_000_000);
+    /// guard.moved(5_000_000);
+    /// assert_eq!(lifeline.look(7_000_000), None);
+    /// assert_eq!(lifeline.look(7_000_001), Some((Cause::Silent, 0)));
+    /// ```
     pub fn moves(&mut self, name: &str, board: BoardView, ns_max: u64) {
         self.add(name, Kind::Silence { board: Watched::new(board), ns_max });
     }
 
     /// A stage that must live, hand every cycle on by its deadline, and not have tripped.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, Schedule};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?.starting_at(1_000_000);
+    /// let planner = Board::heap(); // of a stage that hands nothing on
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.on_time("planner", planner.view(), schedule);
+    /// lifeline.arm(0);
+    /// assert_eq!(lifeline.look(1_999_999), None); // cycle 0 is due at the end of its period
+    /// assert_eq!(lifeline.look(2_000_000), Some((Cause::MissedDeadline, 0)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn on_time(&mut self, name: &str, board: BoardView, schedule: Schedule) {
         self.add(name, Kind::OnTime { board: Watched::new(board), schedule });
     }
 
-    /// From now on `name` is the stage or guard with this board, the successor, which
-    /// [`reset`](Self::reset) then checks; wherever a board was given under that name.
+    /// Watches the board of a successor wherever one was given under `name`. A trip stays;
+    /// [`reset`](Self::reset) then checks the successor.
     ///
     /// # Errors
-    /// `NotFound` when none was.
+    /// `NotFound` when no board was given under that name.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let (guard, successor) = (Board::heap(), Board::heap());
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.moves("guard", guard.view(), 2_000_000);
+    /// lifeline.arm(0);
+    /// drop(guard);
+    /// assert_eq!(lifeline.look(1_000_000), Some((Cause::Died, 0)));
+    /// lifeline.replace("guard", successor.view())?; // started again
+    /// assert_eq!(lifeline.look(1_000_000), None);
+    /// assert!(lifeline.replace("planner", successor.view()).is_err()); // no such subject
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn replace(&mut self, name: &str, new: BoardView) -> Result<()> {
         let replaced = self.replace_each(name, |kind| match kind {
             Kind::Silence { board, .. } | Kind::OnTime { board, .. } => {
@@ -191,10 +295,29 @@ impl Lifeline {
         replaced.then_some(()).ok_or_else(|| not_given(name, "no board was given under that name"))
     }
 
-    /// The same for a subject that was given by [`node`](Self::node): the successor's node.
+    /// As [`replace`](Self::replace), for a subject given by [`node`](Self::node): watches the
+    /// successor's node.
     ///
     /// # Errors
     /// `NotFound` when no node was given under that name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).name("drive").open()?;
+    /// # let planner = || outlive::Node::builder().root(dir.path()).name("planner").open();
+    /// # let (first, second) = (planner()?, planner()?);
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.node("planner", node.watch(first.id())?);
+    /// lifeline.arm(0);
+    /// drop(first);
+    /// assert_eq!(lifeline.look(outlive::now_ns()), Some((Cause::Died, 0)));
+    /// lifeline.replace_node("planner", node.watch(second.id())?)?;
+    /// assert_eq!(lifeline.look(outlive::now_ns()), None);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn replace_node(&mut self, name: &str, new: Watch) -> Result<()> {
         let replaced = self.replace_each(name, |kind| match kind {
             Kind::Node(watch) => {
@@ -213,11 +336,39 @@ impl Lifeline {
     }
 
     /// Data that must not be older than `ns_max`; report its age with [`saw`](Self::saw).
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// let plan = lifeline.fresh("plan", 2_000_000); // at most 2 ms old
+    /// let pose = lifeline.fresh("pose", 1_000_000);
+    /// lifeline.arm(0);
+    /// lifeline.saw(plan, 5_000_000);
+    /// lifeline.saw(pose, 5_000_000);
+    /// assert_eq!(lifeline.look(6_500_000), Some((Cause::Stale, 1))); // the pose
+    /// ```
     pub fn fresh(&mut self, name: &str, ns_max: u64) -> Freshness {
         Freshness(self.add(name, Kind::Fresh { stamp_ns: 0, ns_max }))
     }
 
     /// The newest stamp of that data, ns of CLOCK_MONOTONIC.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, latest};
+    ///
+    /// let (mut writer, mut reader) = latest::<f64>();
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// let plan = lifeline.fresh("plan", 2_000_000); // at most 2 ms old
+    /// lifeline.arm(outlive::now_ns());
+    /// writer.write(&1.5)?;
+    /// let sent_ns = reader.read()?.expect("written just now").sent_ns;
+    /// lifeline.saw(plan, sent_ns); // the time of sending, not of reading
+    /// assert_eq!(lifeline.look(sent_ns + 3_000_000), Some((Cause::Stale, 0)));
+    /// # Ok::<(), outlive::rt::Lost>(())
+    /// ```
     #[inline]
     pub fn saw(&mut self, data: Freshness, sent_ns: u64) {
         if let Some(Subject { kind: Kind::Fresh { stamp_ns, .. }, .. }) =
@@ -227,10 +378,21 @@ impl Lifeline {
         }
     }
 
-    /// From now on everything counts; the time of a subject that has not moved or sent yet starts
-    /// here.
+    /// Starts the supervision. For a subject that has not moved or sent yet, its time starts here.
     ///
     /// Arm before the motors get power: an earlier fault trips nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.fresh("plan", 2_000_000); // nothing has been seen yet
+    /// assert_eq!(lifeline.look(9_000_000), None); // not armed
+    /// lifeline.arm(10_000_000);
+    /// assert_eq!(lifeline.look(12_000_000), None); // 2 ms from arming on
+    /// assert_eq!(lifeline.look(12_000_001), Some((Cause::Stale, 0)));
+    /// ```
     pub fn arm(&mut self, now_ns: u64) {
         self.armed_ns = Some(now_ns);
     }
@@ -240,6 +402,20 @@ impl Lifeline {
     /// # Real-time
     /// A few loads per subject; one system call where the word says dead and the lock is still
     /// held.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let (guard, planner) = (Board::heap(), Board::heap());
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.moves("guard", guard.view(), 2_000_000); // subject 0
+    /// lifeline.moves("planner", planner.view(), 2_000_000); // subject 1
+    /// lifeline.arm(0);
+    /// drop(planner);
+    /// assert_eq!(lifeline.look(1_000_000), Some((Cause::Died, 1)));
+    /// assert_eq!(lifeline.latch(), None); // `step` would have tripped
+    /// ```
     #[must_use = "the actions follow from it"]
     pub fn look(&self, now_ns: u64) -> Option<(Cause, u8)> {
         let armed_ns = self.armed_ns?;
@@ -273,6 +449,19 @@ impl Lifeline {
     /// **Strict.** Commit point: the latch, before any action. After a death beyond it, the watcher
     /// of this board takes the actions. In a forked child nobody sees it: the board is its
     /// parent's.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, NOBODY, check_command};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// let (command, last) = ([0.1, f64::NAN], [0.1, 0.2]);
+    /// if let Err(cause) = check_command(&command, &last, -1.0, 1.0, 0.05) {
+    ///     lifeline.trip(cause, NOBODY, 1_000_000, 1);
+    /// }
+    /// lifeline.trip(Cause::Asked, NOBODY, 2_000_000, 2); // too late: the first cause stays
+    /// assert_eq!(lifeline.latch().map(|latch| latch.cause), Some(Cause::NotFinite));
+    /// ```
     pub fn trip(&mut self, cause: Cause, subject: u8, now_ns: u64, cycle: u64) {
         if self.latch.is_none() {
             let step = if self.hold_cycles > 0 { Step::Hold } else { Step::QuickStop };
@@ -289,6 +478,24 @@ impl Lifeline {
     }
 
     /// Call this once a cycle: it checks the subjects and takes the action of the current step.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Board, Lifeline, SafeState};
+    /// # struct Arm;
+    /// # impl SafeState for Arm {
+    /// #     fn hold(&mut self) {}
+    /// #     fn quick_stop(&mut self) {}
+    /// #     fn brake(&mut self) {}
+    /// # }
+    /// use outlive::rt::{Cause, NOBODY, Step};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// assert_eq!(lifeline.step(1_000_000, 1, &mut Arm), Step::Run);
+    /// lifeline.trip(Cause::Bus, NOBODY, 1_500_000, 1);
+    /// assert_eq!(lifeline.step(2_000_000, 2, &mut Arm), Step::Hold); // calls `Arm::hold`
+    /// assert_eq!(lifeline.step(3_000_000, 3, &mut Arm), Step::QuickStop);
+    /// ```
     pub fn step(&mut self, now_ns: u64, cycle: u64, actions: &mut dyn SafeState) -> Step {
         if self.latch.is_none()
             && let Some((cause, subject)) = self.look(now_ns)
@@ -323,16 +530,50 @@ impl Lifeline {
     }
 
     /// The name of a latch's subject; empty for [`NOBODY`].
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// lifeline.fresh("plan", 2_000_000);
+    /// lifeline.trip(Cause::Stale, 0, 1_000_000, 1);
+    /// let latch = lifeline.latch().expect("tripped just now");
+    /// assert_eq!(format!("{}: {}", lifeline.subject(&latch), latch.cause), "plan: stale");
+    /// ```
     pub fn subject(&self, latch: &Latch) -> &str {
         self.subjects.get(usize::from(latch.subject)).map_or("", |s| &s.name)
     }
 
-    /// Clears the latch, when a person says so. The latches of others, which are theirs to reset,
-    /// do not keep it: it trips by them again once they trip again.
+    /// Clears the latch, when a person says so. Latches of others do not prevent that: each party
+    /// resets its own, and only a new trip of theirs trips this one again.
     ///
     /// # Errors
     /// `Refused` before the brakes are on, and while any subject still gives another cause;
     /// `ForkedChild`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Board, Lifeline, SafeState};
+    /// # struct Arm;
+    /// # impl SafeState for Arm {
+    /// #     fn hold(&mut self) {}
+    /// #     fn quick_stop(&mut self) {}
+    /// #     fn brake(&mut self) {}
+    /// # }
+    /// use outlive::rt::{Cause, NOBODY, Step};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap()).stop_cycles(1);
+    /// lifeline.trip(Cause::Asked, NOBODY, 0, 0);
+    /// lifeline.step(1_000_000, 1, &mut Arm); // holds
+    /// assert_eq!(lifeline.reset(1_000_000).unwrap_err().kind(), outlive::ErrorKind::Refused);
+    /// for cycle in [2, 3] {
+    ///     lifeline.step(cycle * 1_000_000, cycle, &mut Arm); // stops, then brakes
+    /// }
+    /// lifeline.reset(4_000_000)?;
+    /// assert_eq!(lifeline.step(4_000_000, 4, &mut Arm), Step::Run);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn reset(&mut self, now_ns: u64) -> Result<()> {
         if !self.board.is_ours() {
             return Err(forked_child());

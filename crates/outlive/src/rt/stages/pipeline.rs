@@ -68,11 +68,40 @@ impl std::fmt::Debug for Pipeline<'_> {
 
 impl<'a> Pipeline<'a> {
     /// A pipeline without stages.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Pipeline, Schedule, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let mut empty = Pipeline::new(Schedule::every(Duration::from_millis(1))?);
+    /// assert!(empty.run_inline(&Stop::new()).is_empty()); // returns at once
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn new(schedule: Schedule) -> Self {
         Self { schedule, stages: Vec::new() }
     }
 
     /// Appends a stage.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let options = StageOptions { wait: Wait::for_stages(2), ..StageOptions::default() };
+    /// let mut ran = Vec::new();
+    /// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+    ///     .stage("sense", options, |_: &Cycle| Outcome::HandOn)
+    ///     .stage("drive", options, |cycle: &Cycle| {
+    ///         ran.push(cycle.number);
+    ///         if ran.len() < 3 { Outcome::HandOn } else { Outcome::Stop }
+    ///     });
+    /// pipeline.run_inline(&Stop::new());
+    /// drop(pipeline);
+    /// assert_eq!(ran.len(), 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn stage(
         mut self,
         name: impl Into<String>,
@@ -85,6 +114,24 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The boards of the stages, in order; to read from other threads.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Pipeline, Schedule, StageOptions, Stop, pass_on};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let mut pipeline = Pipeline::new(schedule).stage("drive", StageOptions::default(), pass_on);
+    /// let (boards, stop) = (pipeline.boards(), Stop::new());
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| pipeline.run_inline(&stop));
+    ///     while boards[0].counts().run < 3 {
+    ///         std::thread::sleep(Duration::from_millis(1)); // it runs meanwhile
+    ///     }
+    ///     stop.stop();
+    /// });
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn boards(&self) -> Vec<BoardView> {
         self.stages.iter().map(|s| s.board.view()).collect()
     }
@@ -106,6 +153,24 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Real-time
     /// Nothing is handed between threads, so it waits only for the release.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let stop = Stop::new();
+    /// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+    ///     .stage("sense", StageOptions::default(), |_: &Cycle| Outcome::Skip) // has nothing
+    ///     .stage("drive", StageOptions::default(), |cycle: &Cycle| {
+    ///         assert_eq!(cycle.input, outlive::rt::Input::Late);
+    ///         stop.stop();
+    ///         Outcome::HandOn
+    ///     });
+    /// let reports = pipeline.run_inline(&stop);
+    /// assert_eq!(reports[1].counts.late, 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn run_inline(&mut self, stop: &Stop) -> Vec<StageReport> {
         let runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
         let Some(first) = self.stages.first() else { return Vec::new() };
@@ -147,6 +212,23 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Panics
     /// When a stage panicked; the others are stopped first.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop, pass_on};
+    /// use std::time::Duration;
+    ///
+    /// let stop = Stop::new();
+    /// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+    ///     .stage("sense", StageOptions::default(), pass_on)
+    ///     .stage("drive", StageOptions::default(), |cycle: &Cycle| {
+    ///         if cycle.number >= 20 { stop.stop() } // ends both threads
+    ///         Outcome::HandOn
+    ///     });
+    /// let reports = pipeline.run_threads(&stop)?;
+    /// assert_eq!([&reports[0].name, &reports[1].name], ["sense", "drive"]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn run_threads(&mut self, stop: &Stop) -> Result<Vec<StageReport>> {
         let mut runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
         // One for all: a thread that starts late is late, it does not begin elsewhere.
@@ -198,6 +280,31 @@ impl Drop for StopOnPanic<'_> {
 /// One stage of a pipeline whose stages are in several processes.
 ///
 /// Each process opens its members first, all of them, then connects them.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::rt::{Cycle, Member, Outcome, Schedule, StageOptions, Stop, pass_on};
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?; // the same in both processes
+/// let (stages, stop) = (["sense", "drive"], Stop::new());
+/// let sense = Member::open(&node, "arm", &stages, 0, schedule)?;
+/// let drive = Member::open(&node, "arm", &stages, 1, schedule)?; // in the other process
+/// let mut sense = sense.connect(Duration::from_secs(5))?;
+/// let mut drive = drive.connect(Duration::from_secs(5))?;
+/// let mut work = |cycle: &Cycle| {
+///     if cycle.number >= 20 { stop.stop() }
+///     Outcome::HandOn
+/// };
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| sense.run(&StageOptions::default(), &mut pass_on, &stop));
+///     let report = drive.run(&StageOptions::default(), &mut work, &stop);
+///     assert!(report.counts.run > 0);
+/// });
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Member {
     runner: Runner,
@@ -224,6 +331,22 @@ impl Member {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the board's file.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Member, Schedule};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let stages = ["sense", "drive"];
+    /// let drive = Member::open(&node, "arm", &stages, 1, schedule)?;
+    /// let twice = Member::open(&node, "arm", &stages, 1, schedule).unwrap_err();
+    /// assert_eq!(twice.kind(), outlive::ErrorKind::AlreadyExists);
+    /// assert!(Member::open(&node, "arm", &stages, 2, schedule).is_err()); // no such stage
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn open(
         node: &Node,
         pipeline: &str,
@@ -249,11 +372,44 @@ impl Member {
     }
 
     /// Its own board, for a lifeline that lives in the same stage.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Lifeline, Member, Schedule};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let drive = Member::open(&node, "arm", &["drive"], 0, schedule)?;
+    /// let drive = drive.connect(Duration::from_secs(5))?; // it has no neighbours
+    /// let lifeline = Lifeline::new(drive.board()); // others see its latch there
+    /// assert_eq!(lifeline.board().view().latch(), None);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn board(&self) -> Board {
         self.runner.board.share()
     }
 
     /// The stage before.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Board, Lifeline, Member, Schedule};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let sense = Member::open(&node, "arm", &["sense", "drive"], 0, schedule)?;
+    /// let drive = Member::open(&node, "arm", &["sense", "drive"], 1, schedule)?;
+    /// let drive = drive.connect(Duration::from_secs(5))?;
+    /// let before = drive.before().expect("it is the second");
+    /// let mut lifeline = Lifeline::new(drive.board());
+    /// lifeline.on_time("sense", before.clone(), schedule);
+    /// assert!(before.seems_alive());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn before(&self) -> Option<&BoardView> {
         self.runner.before.as_ref()
     }
@@ -265,6 +421,27 @@ impl Member {
     /// # Real-time
     /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every
     /// 10 ms, after the cycle's work: it lists a directory and allocates.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Cycle, Input, Member, Outcome, Schedule, StageOptions, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let sense = Member::open(&node, "arm", &["sense", "drive"], 0, schedule)?;
+    /// let drive = Member::open(&node, "arm", &["sense", "drive"], 1, schedule)?;
+    /// let mut drive = drive.connect(Duration::from_secs(5))?;
+    /// drop(sense); // the process of the stage before has ended
+    /// let mut hold = |cycle: &Cycle| {
+    ///     assert_eq!(cycle.input, Input::Late);
+    ///     if cycle.number < 20 { Outcome::HandOn } else { Outcome::Stop }
+    /// };
+    /// let report = drive.run(&StageOptions::default(), &mut hold, &Stop::new());
+    /// assert_eq!(report.counts.late, report.counts.run);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn run(
         &mut self,
         options: &StageOptions,
@@ -281,6 +458,20 @@ impl Joining {
     ///
     /// # Errors
     /// `Timeout`, `Corrupt`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::rt::{Member, Schedule};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let drive = Member::open(&node, "arm", &["sense", "drive"], 1, schedule)?;
+    /// let alone = drive.connect(Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(alone.kind(), outlive::ErrorKind::Timeout); // nobody opened `sense`
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn connect(self, timeout: Duration) -> Result<Member> {
         let find = |name: &Option<String>| {
             let open = |name: &String| BoardView::open(&self.node, name, timeout);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::os::time::clock;
 use crate::{Error, ErrorKind, Result};
 
-/// What to do with cycles whose time passed because an earlier one took too long.
+/// What to do with cycles whose release passed because an earlier one took too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overrun {
-    /// Skip those whose successor is due as well; the phase is kept. Counted as skipped.
+    /// Skip cycles whose successor is released as well, and count them; the phase is kept.
     #[default]
     Skip,
     /// Run each of them, back to back, until caught up.
@@ -53,6 +53,17 @@ impl Schedule {
     ///
     /// # Errors
     /// `InvalidArgument` for a period below 10 us or above an hour.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// assert_eq!((schedule.period_ns(), schedule.deadline_ns()), (1_000_000, 1_000_000));
+    /// assert!(Schedule::every(Duration::from_micros(9)).is_err()); // too short
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn every(period: Duration) -> Result<Self> {
         let period_ns = span_ns(period);
         if !(10_000..=3_600_000_000_000).contains(&period_ns) {
@@ -64,6 +75,17 @@ impl Schedule {
     }
 
     /// The release of cycle 0, ns of CLOCK_MONOTONIC. Give it to other processes.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let start_ns = outlive::now_ns() + 50_000_000; // sent to the other processes
+    /// let schedule = Schedule::every(Duration::from_millis(2))?.starting_at(start_ns);
+    /// assert_eq!(schedule.release_ns(10), start_ns + 20_000_000);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
@@ -71,6 +93,17 @@ impl Schedule {
     }
 
     /// When a cycle is due, after its release; with `Duration::MAX` never.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let soon = Duration::from_micros(800); // after the release of the cycle
+    /// let schedule = Schedule::every(Duration::from_millis(1))?.deadline(soon);
+    /// assert_eq!(schedule.deadline_ns(), 800_000);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline_ns = span_ns(deadline);
@@ -78,6 +111,22 @@ impl Schedule {
     }
 
     /// What to do after an overrun.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Cycle, Outcome, Overrun, Pipeline, Schedule, StageOptions, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?.overrun(Overrun::Stop);
+    /// let slow = |_: &Cycle| {
+    ///     std::thread::sleep(Duration::from_millis(5)); // longer than a period
+    ///     Outcome::HandOn
+    /// };
+    /// let mut pipeline = Pipeline::new(schedule).stage("drive", StageOptions::default(), slow);
+    /// let reports = pipeline.run_inline(&Stop::new()); // returns after the first overrun
+    /// assert_eq!(reports[0].counts.run, 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[must_use]
     pub fn overrun(mut self, overrun: Overrun) -> Self {
         self.overrun = overrun;

@@ -74,8 +74,8 @@ pub struct StageOptions {
     pub realtime: Realtime,
     /// How long after the release its input is expected; used by [`Wait::Park`].
     pub offset: Duration,
-    /// How long after the release it waits for its input; the schedule's deadline unless given. For
-    /// a stage before that is gone at most a period.
+    /// How long after the release it waits for its input; the schedule's deadline unless given. At
+    /// most a period while the stage before is gone.
     pub input_deadline: Option<Duration>,
 }
 
@@ -92,23 +92,40 @@ impl Default for StageOptions {
 }
 
 /// Ends loops, from any thread.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Pipeline, Schedule, StageOptions, Stop, pass_on};
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?;
+/// let mut pipeline = Pipeline::new(schedule).stage("drive", StageOptions::default(), pass_on);
+/// let stop = Stop::new();
+/// std::thread::scope(|scope| {
+///     let running = scope.spawn(|| pipeline.run_inline(&stop));
+///     stop.stop(); // or in a handler, on a clone
+///     running.join().expect("does not panic");
+/// });
+/// assert!(stop.is_stopped());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     flag: Arc<AtomicU64>,
 }
 
 impl Stop {
-    /// Loops that were given this run until [`stop`](Self::stop).
+    /// Not stopped: loops that were given it run until [`stop`](Self::stop).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends them before their next cycle.
+    /// Ends the loops before their next cycle.
     pub fn stop(&self) {
         self.flag.store(1, Relaxed);
     }
 
-    /// Whether they are to end.
+    /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.flag.load(Relaxed) != 0
     }

@@ -49,6 +49,17 @@ impl Realtime {
     ///
     /// # Real-time
     /// Call it before the loop only: it blocks, and locking memory takes as long as paging it in.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Realtime;
+    ///
+    /// let wanted = Realtime { cpu: Some(1 << 20), stack_bytes: 64 << 10, ..Realtime::default() };
+    /// let granted = wanted.apply();
+    /// assert!(matches!(granted.cpu, Some(Err(_)))); // there is no such core
+    /// assert!(granted.priority.is_none()); // not asked for
+    /// assert_eq!(granted.stack_bytes, 64 << 10);
+    /// ```
     pub fn apply(&self) -> Granted {
         // Memory first: what is touched after it stays.
         let lock_memory = self.lock_memory.then(realtime::lock_memory);
@@ -64,6 +75,16 @@ impl Realtime {
 
 impl Granted {
     /// Whether everything that was asked for was granted.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Realtime;
+    ///
+    /// assert!(Realtime::default().apply().is_complete()); // it asks for nothing
+    /// let granted = Realtime { cpu: Some(1 << 20), ..Realtime::default() }.apply();
+    /// assert!(!granted.is_complete());
+    /// println!("{granted}"); // says why
+    /// ```
     pub fn is_complete(&self) -> bool {
         [&self.priority, &self.cpu, &self.lock_memory]
             .iter()
