@@ -207,7 +207,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
 
     /// Waits up to `timeout` for the next message. Returns `None` on timeout, or earlier for a new
     /// event ([`Consumer::next_event`]), or for a producer's end that an earlier call noticed and
-    /// nobody has asked for: that ends one wait only.
+    /// nobody has fetched; that ends only one wait.
     ///
     /// # Errors
     /// As [`Consumer::receive`].
@@ -251,11 +251,15 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
     /// producer.send_batch(&[1, 2, 3])?;
     /// let cycle = Deadline::after(Duration::from_millis(5));
-    /// let mut sum = 0;
-    /// while !cycle.has_passed() {
-    ///     sum += consumer.receive_until(cycle)?.map_or(0, |job| *job);
+    /// let mut jobs = Vec::new();
+    /// loop {
+    ///     match consumer.receive_until(cycle)? {
+    ///         Some(job) => jobs.push(*job), // also past the deadline, if it is there
+    ///         None if cycle.has_passed() => break,
+    ///         None => {} // an event
+    ///     }
     /// }
-    /// assert_eq!(sum, 6);
+    /// assert_eq!(jobs, [1, 2, 3]);
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, T>>> {

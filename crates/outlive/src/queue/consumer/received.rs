@@ -121,8 +121,8 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     }
 
     /// Where it lies in its producer's lane: the same for every consumer that receives it, and
-    /// another for each other message of that producer (of the last 8 TiB). For programs that
-    /// forward messages and must not forward one twice, even after one of them was killed.
+    /// different for every other message of that producer (within 8 TiB). For programs that must
+    /// not forward a message twice, even after one of them was killed.
     ///
     /// # Examples
     /// ```

@@ -146,8 +146,8 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// Whether a live consumer reads the queue, according to its word. It may die right after;
-    /// [`Producer::wait_for_consumer`] asks the kernel, too. Also `true` while that cannot be found
-    /// out, for instance for lack of memory; [`Producer::send`] says what is lacking.
+    /// [`Producer::wait_for_consumer`] asks the kernel, too. Also `true` while that cannot be
+    /// determined, for lack of memory for instance; [`Producer::send`] reports why.
     ///
     /// # Real-time
     /// Three loads while it lives. Its identity is looked up once.
