@@ -74,6 +74,20 @@ pub struct Info {
 
 impl Info {
     /// The type of its messages, to open it with ([`Builder::of_type`](crate::queue::Builder)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut producer = node.queue::<u32>("/ticks")?.producer()?;
+    /// // A tool that was not built with the type:
+    /// let queues = outlive::Domain::of_node(&node).queues()?;
+    /// let ticks = queues[0].payload_type();
+    /// let mut consumer = node.queue::<[u8]>("/ticks")?.of_type(&ticks).consumer()?;
+    /// producer.send(&7)?;
+    /// assert_eq!(&*consumer.receive()?.expect("sent just now"), 7u32.to_ne_bytes());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn payload_type(&self) -> PayloadType {
         let form = (self.element_bytes, self.align);
         PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())

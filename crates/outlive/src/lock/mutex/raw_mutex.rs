@@ -415,6 +415,10 @@ impl RawMutex {
     /// let busy = || matches!(bus.try_lock(), Err(LockError::WouldBlock));
     /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
     /// bus.unlock()?;
+    ///
+    /// let user = || bus.lock().unwrap(); // ends without `unlock`
+    /// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+    /// assert_eq!(bus.try_lock()?, Acquired::OwnerDied);
     /// # Ok::<(), outlive::Error>(())
     /// ```
     #[inline]

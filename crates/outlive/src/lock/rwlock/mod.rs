@@ -360,6 +360,18 @@ impl<T: Message> fmt::Debug for RobustRwLock<T> {
 }
 
 /// The data of a [`RobustRwLock`] for reading, until dropped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let map = node.rwlock::<[u32; 4]>("/map")?;
+/// let cells = map.read()?; // nobody writes meanwhile, others read
+/// assert_eq!(cells.iter().sum::<u32>(), 0);
+/// drop(cells);
+/// map.write()?[3] = 1;
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[must_use = "dropping it lets the lock go"]
 pub struct ReadGuard<'a, T: Message> {
     lock: &'a RobustRwLock<T>,
@@ -399,6 +411,18 @@ impl<T: Message + fmt::Debug> fmt::Debug for ReadGuard<'_, T> {
 }
 
 /// The data of a [`RobustRwLock`] for writing, until dropped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let map = node.rwlock::<[u32; 4]>("/map")?;
+/// let mut cells = map.write()?; // nobody else reads or writes meanwhile
+/// cells.fill(1);
+/// drop(cells);
+/// assert_eq!(*map.read()?, [1; 4]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[must_use = "dropping it lets the lock go"]
 pub struct WriteGuard<'a, T: Message> {
     lock: &'a RobustRwLock<T>,

@@ -567,6 +567,10 @@ impl RawRwLock {
     /// let busy = || matches!(map.try_write(), Err(LockError::WouldBlock));
     /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
     /// map.unlock_write()?;
+    ///
+    /// let reader = || map.read().unwrap(); // ends without `unlock_read`
+    /// std::thread::scope(|scope| scope.spawn(reader).join()).unwrap();
+    /// assert_eq!(map.try_write()?, Acquired::Clean); // a dead reader keeps nobody out
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn try_write(&self) -> LockResult<Acquired> {

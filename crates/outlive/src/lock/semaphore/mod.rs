@@ -158,6 +158,11 @@ impl RobustSemaphore {
     /// let permit = gpu.try_acquire()?;
     /// let busy = || matches!(gpu.try_acquire(), Err(LockError::WouldBlock));
     /// assert!(std::thread::scope(|scope| scope.spawn(busy).join()).unwrap());
+    /// drop(permit);
+    ///
+    /// let user = || std::mem::forget(gpu.acquire().unwrap()); // ends with the permit
+    /// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+    /// assert!(gpu.try_acquire()?.owner_died());
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn try_acquire(&self) -> LockResult<Permit<'_>> {
@@ -256,6 +261,21 @@ impl RobustSemaphore {
 }
 
 /// A permit of a [`RobustSemaphore`], until dropped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let gpu = node.semaphore("/gpu", 1)?;
+/// let permit = gpu.acquire()?;
+/// if permit.owner_died() {
+///     println!("reset device {} first", permit.index());
+/// }
+/// assert_eq!(gpu.available(), 0);
+/// drop(permit); // it comes back; so it does when its thread ends
+/// assert_eq!(gpu.available(), 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it gives the permit back"]
 pub struct Permit<'a> {

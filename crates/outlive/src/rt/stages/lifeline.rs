@@ -614,6 +614,17 @@ fn not_given(name: &str, why: &str) -> Error {
 ///
 /// # Errors
 /// The cause to trip on.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Cause, check_command};
+///
+/// let last = [0.10, 0.20];
+/// let check = |command| check_command(&command, &last, -1.0, 1.0, 0.05);
+/// assert_eq!(check([0.12, 0.18]), Ok(()));
+/// assert_eq!(check([0.12, f64::INFINITY]), Err(Cause::NotFinite));
+/// assert_eq!(check([0.12, 0.30]), Err(Cause::OutOfRange)); // a step of 0.1
+/// ```
 pub fn check_command<const N: usize>(
     command: &[f64; N],
     last: &[f64; N],

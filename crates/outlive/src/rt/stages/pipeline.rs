@@ -486,6 +486,21 @@ impl Joining {
 }
 
 /// The name of a stage's board.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::rt::{BoardView, Member, Schedule, board_name};
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?;
+/// let _drive = Member::open(&node, "arm", &["sense", "drive"], 1, schedule)?;
+/// // A guard in another process looks at it:
+/// let drive = BoardView::open(&node, &board_name("arm", "drive"), Duration::from_secs(5))?;
+/// assert!(drive.seems_alive() && drive.cycles_done() == 0);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn board_name(pipeline: &str, stage: &str) -> String {
     format!("{pipeline}/{stage}")
 }
