@@ -179,7 +179,7 @@ impl Histogram {
     /// let times = board.own_time();
     /// assert_eq!(times.count(), 200);
     /// assert!(times.percentile_ns(0.99).is_some_and(|p99| p99 <= times.max_ns()));
-    /// assert_eq!(times.percentile_ns(0.999), None); // at least 1001 samples tell that
+    /// assert_eq!(times.percentile_ns(0.999), None); // that takes 1000 samples
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn percentile_ns(&self, q: f64) -> Option<u64> {

@@ -691,7 +691,7 @@ impl RawRwLock {
     /// assert_eq!(map.write()?, Acquired::Clean);
     /// map.unlock_in_disorder()?;
     /// assert_eq!(map.write()?, Acquired::OwnerDied);
-    /// map.mark_consistent()?; // after the repair; without it `unlock_write` gives the lock up
+    /// map.mark_consistent()?; // after the repair; else the lock becomes unrecoverable
     /// map.unlock_write()?;
     /// map.read()?;
     /// # Ok::<(), outlive::Error>(())
