@@ -1,5 +1,6 @@
 //! Opening the ends of a queue.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -35,9 +36,15 @@ pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 /// assert!(line.timestamp_ns().is_some()); // the first member asked for stamps
 /// # Ok::<(), outlive::Error>(())
 /// ```
-#[derive(Clone, Debug)]
 #[must_use = "it opens no end until `producer` or `consumer`"]
 pub struct Builder<T: ?Sized> {
+    options: QueueOptions,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+/// What was asked for, of whatever type.
+#[derive(Clone, Debug)]
+struct QueueOptions {
     node: Node,
     name: TopicName,
     bound_bytes: u64,
@@ -46,7 +53,19 @@ pub struct Builder<T: ?Sized> {
     holdback: Option<Duration>,
     schema: Option<Vec<u8>>,
     payload_type: Option<PayloadType>,
-    _type: PhantomData<fn() -> Box<T>>,
+}
+
+// A derived one would ask for a `T` of known size.
+impl<T: ?Sized> Clone for Builder<T> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), _type: PhantomData }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Builder").field(&self.options).finish()
+    }
 }
 
 impl Node {
@@ -70,7 +89,7 @@ impl Node {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn queue<T: Payload + ?Sized>(&self, name: &str) -> Result<Builder<T>> {
-        Ok(Builder {
+        let options = QueueOptions {
             node: self.clone(),
             name: TopicName::of("queue name", name)?,
             bound_bytes: BOUND_BYTES_DEFAULT,
@@ -79,8 +98,8 @@ impl Node {
             holdback: None,
             schema: None,
             payload_type: None,
-            _type: PhantomData,
-        })
+        };
+        Ok(Builder { options, _type: PhantomData })
     }
 }
 
@@ -103,7 +122,7 @@ impl Builder<[u8]> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
-        self.payload_type = Some(payload_type.clone());
+        self.options.payload_type = Some(payload_type.clone());
         self
     }
 }
@@ -128,7 +147,7 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
-        self.bound_bytes = bytes;
+        self.options.bound_bytes = bytes;
         self
     }
 
@@ -146,7 +165,7 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn first_bytes(mut self, bytes: u64) -> Self {
-        self.first_bytes = bytes;
+        self.options.first_bytes = bytes;
         self
     }
 
@@ -166,7 +185,7 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn stamped(mut self) -> Self {
-        self.stamped = true;
+        self.options.stamped = true;
         self
     }
 
@@ -199,8 +218,8 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn ordered(mut self, holdback: Duration) -> Self {
-        self.stamped = true;
-        self.holdback = Some(holdback);
+        self.options.stamped = true;
+        self.options.holdback = Some(holdback);
         self
     }
 
@@ -216,20 +235,20 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
-        self.schema = Some(schema.into());
+        self.options.schema = Some(schema.into());
         self
     }
 
     fn meta(&self) -> Meta {
-        let payload_type = match &self.payload_type {
+        let payload_type = match &self.options.payload_type {
             Some(payload_type) => payload_type.clone(),
             None => PayloadType::of::<T>(),
         };
-        Meta::of_type(payload_type, self.stamped, self.schema.as_deref())
+        Meta::of_type(payload_type, self.options.stamped, self.options.schema.as_deref())
     }
 
     fn site(&self) -> Site {
-        Site::of_queue(self.node.domain(), self.name.clone())
+        Site::of_queue(self.options.node.domain(), self.options.name.clone())
     }
 
     /// Joins as a producer, creating the queue if it does not exist. It may join before the
@@ -255,9 +274,9 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn producer(self) -> Result<Producer<T>> {
-        self.node.tend()?;
-        let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
-        let open = |queue| Writer::open(queue, self.bound_bytes, self.first_bytes);
+        self.options.node.tend()?;
+        let (queue, joining) = Queue::join(&self.options.node, &self.site(), &self.meta())?;
+        let open = |queue| Writer::open(queue, self.options.bound_bytes, self.options.first_bytes);
         let writer = queue.enter(joining, open)?;
         // A successor clears away what its predecessors left and nobody needs.
         let _ = writer.queue().reclaim();
@@ -289,9 +308,9 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn consumer(self) -> Result<Consumer<T>> {
-        self.node.tend()?;
-        let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
-        let reader = queue.enter(joining, |queue| Reader::open(queue, self.holdback))?;
+        self.options.node.tend()?;
+        let (queue, joining) = Queue::join(&self.options.node, &self.site(), &self.meta())?;
+        let reader = queue.enter(joining, |queue| Reader::open(queue, self.options.holdback))?;
         Ok(Consumer::new(reader))
     }
 }

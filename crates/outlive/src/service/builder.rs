@@ -1,5 +1,6 @@
 //! Opening the ends of a service.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use super::client::Client;
@@ -31,16 +32,34 @@ use crate::{Error, ErrorKind, Result};
 /// assert_eq!(client.receive()?.expect("answered just now").body()?.len(), 3);
 /// # Ok::<(), outlive::Error>(())
 /// ```
-#[derive(Clone, Debug)]
 #[must_use = "it opens no end until `client` or `server`"]
 pub struct Builder<Q: ?Sized, R: ?Sized> {
+    options: ServiceOptions,
+    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+/// What was asked for, of whatever type.
+#[derive(Clone, Debug)]
+struct ServiceOptions {
     node: Node,
     name: TopicName,
     bound_bytes: u64,
     resume: bool,
     request: PayloadType,
     reply: PayloadType,
-    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+// A derived one would ask for types of known size.
+impl<Q: ?Sized, R: ?Sized> Clone for Builder<Q, R> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), _types: PhantomData }
+    }
+}
+
+impl<Q: ?Sized, R: ?Sized> fmt::Debug for Builder<Q, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Builder").field(&self.options).finish()
+    }
 }
 
 impl Node {
@@ -68,15 +87,15 @@ impl Node {
         Q: Payload + ?Sized,
         R: Payload + ?Sized,
     {
-        Ok(Builder {
+        let options = ServiceOptions {
             node: self.clone(),
             name: TopicName::of("service name", name)?,
             bound_bytes: BOUND_BYTES_DEFAULT,
             resume: false,
             request: PayloadType::of::<Q>(),
             reply: PayloadType::of::<R>(),
-            _types: PhantomData,
-        })
+        };
+        Ok(Builder { options, _types: PhantomData })
     }
 }
 
@@ -104,7 +123,7 @@ impl Builder<[u8], [u8]> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn of_types(mut self, request: &PayloadType, reply: &PayloadType) -> Self {
-        (self.request, self.reply) = (request.clone(), reply.clone());
+        (self.options.request, self.options.reply) = (request.clone(), reply.clone());
         self
     }
 }
@@ -125,7 +144,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
-        self.bound_bytes = bytes;
+        self.options.bound_bytes = bytes;
         self
     }
 
@@ -159,7 +178,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn resume(mut self, resume: bool) -> Self {
-        self.resume = resume;
+        self.options.resume = resume;
         self
     }
 
@@ -181,22 +200,30 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn type_names(mut self, request: &str, response: &str) -> Self {
-        (self.request, self.reply) = (self.request.renamed(request), self.reply.renamed(response));
+        (self.options.request, self.options.reply) =
+            (self.options.request.renamed(request), self.options.reply.renamed(response));
         self
     }
 
     fn check_schemas(&self) -> Result<()> {
-        self.request.check_schema()?;
-        self.reply.check_schema()
+        self.options.request.check_schema()?;
+        self.options.reply.check_schema()
     }
 
     fn request_meta(&self) -> Meta {
-        Meta::of_requests(&self.request, &self.reply, site::type_name(&self.request, &self.reply))
+        Meta::of_requests(
+            &self.options.request,
+            &self.options.reply,
+            site::type_name(&self.options.request, &self.options.reply),
+        )
     }
 
     /// What both ends expect of a reply queue.
     fn reply_meta(&self) -> Meta {
-        Meta::of_replies(&self.reply, site::type_name(&self.request, &self.reply))
+        Meta::of_replies(
+            &self.options.reply,
+            site::type_name(&self.options.request, &self.options.reply),
+        )
     }
 
     /// Joins as a client, creating the service if it does not exist. It may join before the server;
@@ -226,19 +253,19 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn client(self) -> Result<Client<Q, R>> {
-        self.node.tend()?;
+        self.options.node.tend()?;
         self.check_schemas()?;
-        let domain = self.node.domain();
-        let _ = site::sweep(domain, &site::dir(domain, &self.name));
-        let port = self.node.next_port_serial();
-        let replies = site::replies(domain, &self.name, self.node.id(), port);
-        let (queue, joining) = Queue::join(&self.node, &replies, &self.reply_meta())?;
+        let domain = self.options.node.domain();
+        let _ = site::sweep(domain, &site::dir(domain, &self.options.name));
+        let port = self.options.node.next_port_serial();
+        let replies = site::replies(domain, &self.options.name, self.options.node.id(), port);
+        let (queue, joining) = Queue::join(&self.options.node, &replies, &self.reply_meta())?;
         let reader = queue.enter(joining, |queue| Reader::open(queue, None))?;
-        let requests = site::requests(domain, &self.name);
-        let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
-        let open = |queue| Writer::open(queue, self.bound_bytes, FIRST_BYTES);
+        let requests = site::requests(domain, &self.options.name);
+        let (queue, joining) = Queue::join(&self.options.node, &requests, &self.request_meta())?;
+        let open = |queue| Writer::open(queue, self.options.bound_bytes, FIRST_BYTES);
         let writer = queue.enter(joining, open)?;
-        Ok(Client::new(reader, writer, port, self.resume))
+        Ok(Client::new(reader, writer, port, self.options.resume))
     }
 
     /// Joins as the server, creating the service if it does not exist.
@@ -263,37 +290,37 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn server(self) -> Result<Server<Q, R>> {
-        self.node.tend()?;
+        self.options.node.tend()?;
         self.check_schemas()?;
-        if self.bound_bytes < CAPACITY_BYTES_MIN {
+        if self.options.bound_bytes < CAPACITY_BYTES_MIN {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "serving",
-                self.name.as_str(),
+                self.options.name.as_str(),
                 format!(
                     "a bound of {} bytes holds no answer: use {CAPACITY_BYTES_MIN} or more",
-                    self.bound_bytes
+                    self.options.bound_bytes
                 ),
             ));
         }
-        let domain = self.node.domain();
-        let dir = site::dir(domain, &self.name);
+        let domain = self.options.node.domain();
+        let dir = site::dir(domain, &self.options.name);
         let _ = site::sweep(domain, &dir);
-        let requests = site::requests(domain, &self.name);
-        let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
+        let requests = site::requests(domain, &self.options.name);
+        let (queue, joining) = Queue::join(&self.options.node, &requests, &self.request_meta())?;
         let opened = queue.enter(joining, |queue| Reader::open(queue, None));
         let reader = opened.map_err(|e| match e.kind() {
             ErrorKind::ConsumerExists => Error::new(
                 ErrorKind::ConsumerExists,
                 "serving",
-                self.name.as_str(),
+                self.options.name.as_str(),
                 "another process serves it: end that one first, or use another name",
             ),
             _ => e,
         })?;
         let uncalled = Uncalled::after_call(domain, &dir);
         let meta = self.reply_meta();
-        let Self { node, name: service, bound_bytes, .. } = self;
+        let ServiceOptions { node, name: service, bound_bytes, .. } = self.options;
         Ok(Server::new(reader, Replies { node, service, meta, bound_bytes }, uncalled))
     }
 }

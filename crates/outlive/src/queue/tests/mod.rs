@@ -79,8 +79,9 @@ fn messages_of_every_kind_arrive_in_order() {
     }
     assert_eq!(drain(&mut consumer), (0..500).map(|i| [i; 100]).collect::<Vec<_>>());
 
-    let mut consumer = n.queue::<[u8]>("/bytes").unwrap().consumer().unwrap();
-    let mut producer = n.queue::<[u8]>("/bytes").unwrap().producer().unwrap();
+    let bytes = n.queue::<[u8]>("/bytes").unwrap();
+    let mut consumer = bytes.clone().consumer().unwrap();
+    let mut producer = bytes.producer().unwrap();
     for i in 0..500usize {
         producer.send(&vec![i as u8; i * 7]).unwrap();
     }

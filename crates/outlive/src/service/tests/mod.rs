@@ -26,8 +26,8 @@ fn node(dir: &TempDir) -> Node {
 const LONG: Duration = Duration::from_secs(20);
 
 fn open(n: &Node) -> (Server<u64, [u32]>, Client<u64, [u32]>) {
-    let server = n.service::<u64, [u32]>("/s").unwrap().server().unwrap();
-    (server, n.service::<u64, [u32]>("/s").unwrap().client().unwrap())
+    let service = n.service::<u64, [u32]>("/s").unwrap();
+    (service.clone().server().unwrap(), service.client().unwrap())
 }
 
 #[test]
