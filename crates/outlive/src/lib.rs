@@ -174,11 +174,11 @@ pub use os::time::deadline::Deadline;
 pub use queue::consumer::{Consumer, received::Received};
 pub use queue::producer::Producer;
 pub use service::{client::Client, server::Server};
-#[cfg(feature = "msgpack")]
-#[doc(inline)]
-pub use topic::msgpack;
 pub use topic::publisher::{Publisher, loan::Loan};
 pub use topic::subscriber::{Subscriber, sample::Sample};
+#[cfg(feature = "msgpack")]
+#[doc(inline)]
+pub use topic::values::msgpack;
 #[cfg(feature = "msgpack")]
 pub use types::value::msgpack::MsgPack;
 pub use types::{

@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::client::Client;
-use super::server::{Replies, Server};
+use super::server::Server;
+use super::server::ways::Replies;
 use super::wire::site;
 use super::wire::site::Uncalled;
 use crate::domain::name::TopicName;

@@ -41,27 +41,23 @@
 //! | module | what |
 //! |---|---|
 //! | `builder` | opening a client or the server: begin here |
-//! | `client`, `reply`; `server`, `request` | the two halves and what they hand out |
-//! | `values` | requests and responses that are MessagePack |
+//! | `client/`, `server/` | the two halves and what they hand out |
 //! | `wire/` | where the queues are, the heads and bodies of messages |
 //! | `admin` | listing, cleaning, auditing |
 
 pub(crate) mod admin;
 mod builder;
 pub(crate) mod client;
-mod reply;
-mod request;
 pub(crate) mod server;
 #[cfg(test)]
 mod tests;
-mod values;
 pub(crate) mod wire;
 
 pub use admin::Info;
 pub use builder::Builder;
 #[doc(no_inline)]
 pub use client::Client;
-pub use reply::{Reply, Response, Ticket};
-pub use request::Request;
+pub use client::reply::{Reply, Response, Ticket};
 #[doc(no_inline)]
 pub use server::Server;
+pub use server::request::Request;

@@ -29,22 +29,19 @@
 //! | `ring/` | a publisher's ring: shared bytes, entries, who counts |
 //! | `chunks/` | what is too large for an entry: pool, hazards, segments |
 //! | `membership/` | what all agree on; who is there; removing what nobody needs |
-//! | `values`, `msgpack` | encoded values over topics; those of serde |
+//! | `values/` | encoded values over topics; those of serde |
 //! | `look/` | its members and the invariants of its bytes, from outside |
 
 pub(crate) mod builder;
 pub(crate) mod chunks;
 pub(crate) mod look;
 pub(crate) mod membership;
-#[cfg(feature = "msgpack")]
-#[doc(hidden)]
-pub mod msgpack;
 pub(crate) mod publisher;
 pub(crate) mod ring;
 pub(crate) mod subscriber;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod values;
+pub(crate) mod values;
 
 pub use builder::{BORROWS_DEFAULT, Builder, MEMORY_BYTES_DEFAULT};
 pub use chunks::segments;

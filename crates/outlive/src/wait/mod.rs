@@ -12,21 +12,17 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `set`, `member` | waiting for many members at once; what can be one: begin here |
+//! | `set` | waiting for many members at once: begin here |
+//! | `member/` | what can be a member, and those that are not ports |
 //! | `alone`, `news` | what a port needs that waits by itself; what it noticed meanwhile |
-//! | `timer`, `descriptor`, `shutdown`, `interrupt` | members that are not ports |
 //! | `wake/` | the handshake with writers, their calls, doorbells, deaths, one descriptor for all |
 
 pub(crate) mod alone;
-mod descriptor;
-mod interrupt;
 pub(crate) mod member;
 pub(crate) mod news;
 mod set;
-mod shutdown;
 #[cfg(test)]
 mod tests;
-mod timer;
 pub(crate) mod wake;
 
 pub(crate) use crate::node::{POLL_NS, slice_ns_max};
@@ -36,12 +32,12 @@ use crate::os::sleep::futex::{WaitWord, Woken};
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;
-pub use descriptor::Descriptor;
-pub use interrupt::Interrupt;
 pub use member::Waitable;
+pub use member::descriptor::Descriptor;
+pub use member::interrupt::Interrupt;
+pub use member::shutdown::Shutdown;
+pub use member::timer::Timer;
 pub use set::{Ready, WaitSet};
-pub use shutdown::Shutdown;
-pub use timer::Timer;
 use wake::handshake::Slept;
 
 /// Most words that one `futex_waitv` takes.

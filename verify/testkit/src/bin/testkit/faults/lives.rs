@@ -54,7 +54,9 @@ pub(crate) const FAULTS: &[Fault] = &[
         "timer.off_grid",
         "a late look at a timer counts once and moves its grid",
         &[
-            Unit("wait::timer::tests::a_late_look_counts_the_periods_and_keeps_to_the_grid"),
+            Unit(
+                "wait::member::timer::tests::a_late_look_counts_the_periods_and_keeps_to_the_grid",
+            ),
             History("timers-keep-their-grid"),
         ],
     ),

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use super::member::{Look, Member, Plan};
+use super::{Look, Member, Plan};
 use crate::os::sleep::poll;
 
 /// A file descriptor from outside this crate: a socket, a pipe, a terminal, a device.

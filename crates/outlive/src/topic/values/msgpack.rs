@@ -44,12 +44,12 @@
 
 use serde::de::Deserialize;
 
-use super::builder::Builder;
-use super::subscriber::sample::Sample;
-pub use super::values::Decoded;
-use super::{publisher, subscriber};
+pub use super::Decoded;
 use crate::Result;
 use crate::node::Node;
+use crate::topic::builder::Builder;
+use crate::topic::subscriber::sample::Sample;
+use crate::topic::{publisher, subscriber};
 pub use crate::types::value::msgpack::encode;
 use crate::types::value::msgpack::{MsgPack, decode, undecoded};
 

@@ -1,13 +1,15 @@
 //! The asking end of a service.
 #![allow(unsafe_code)]
 
+mod calls;
+pub(super) mod reply;
+mod waits;
+
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why};
-use super::reply::{late, no_server, unreadable};
 use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
@@ -21,9 +23,10 @@ use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
-use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::wait::{WaitSet, slice_ns_max};
 use crate::{Error, ErrorKind, Result};
+use reply::{Failure, Outcome, Reply, Ticket, Why};
+use reply::{late, no_server, unreadable};
 
 /// A request that is not answered yet.
 #[derive(Debug)]
@@ -589,63 +592,6 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
     }
 
-    /// Sleeps until there may be a reply, at most until `deadline`. For waits that must take
-    /// nothing before they have looked elsewhere.
-    #[doc(hidden)]
-    pub fn sleep_until(&mut self, deadline: Deadline) -> Result<()> {
-        let mut set = self.set.take().unwrap_or_default();
-        // Replies that wait for another call are no reason to stay awake.
-        let until = deadline.min(self.next_due());
-        let slept = set.sleep(&mut [&mut Ends { client: self }], until);
-        self.set = Some(set);
-        slept
-    }
-
-    /// Sends a request and waits for the last answer, for as long as the server lives; earlier
-    /// parts of a streamed answer are dropped.
-    ///
-    /// # Errors
-    /// `ServerDied` at once when it dies; `Refused` with the server's words; as [`Client::send`].
-    pub fn call(&mut self, request: &Q) -> Result<Response<R>> {
-        self.call_until(request, Deadline::NEVER)
-    }
-
-    /// As [`Client::call`], waiting at most `timeout`.
-    ///
-    /// # Errors
-    /// `Timeout`, and the request is cancelled; else as [`Client::call`].
-    ///
-    /// # Examples
-    /// ```
-    /// # let dir = outlive::doc_dir();
-    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
-    /// let server = node.service::<u32, u32>("/plan")?.server()?; // never answers
-    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
-    /// let late = client.call_timeout(&7, std::time::Duration::from_millis(1)).unwrap_err();
-    /// assert_eq!(late.kind(), outlive::ErrorKind::Timeout);
-    /// drop(server); // a kill does the same
-    /// assert_eq!(client.call(&7).unwrap_err().kind(), outlive::ErrorKind::ServerDied);
-    /// # Ok::<(), outlive::Error>(())
-    /// ```
-    pub fn call_timeout(&mut self, request: &Q, timeout: Duration) -> Result<Response<R>> {
-        self.call_until(request, Deadline::after(timeout))
-    }
-
-    /// As [`Client::call_timeout`], waiting until `deadline`. Errors: as there.
-    pub fn call_until(&mut self, request: &Q, deadline: Deadline) -> Result<Response<R>> {
-        let ticket = self.send_until(request, deadline)?;
-        loop {
-            match self.receive_for(ticket, deadline) {
-                Ok(reply) if !reply.is_last() => {}
-                Ok(reply) => return reply.into_response(),
-                Err(e) => {
-                    let _ = self.cancel(ticket);
-                    return Err(e);
-                }
-            }
-        }
-    }
-
     /// Cancels a request: no reply to it will arrive, and the server is notified.
     ///
     /// # Errors
@@ -720,81 +666,4 @@ unsafe fn outcome<R: Payload + ?Sized>(
 #[cold]
 fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
     Outcome::Failed(Box::new(Failure { service: service.to_owned(), why }))
-}
-
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
-    fn plan_ends<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        let for_next = self.puts_off_ends();
-        let watched = self.waiting.is_empty() || self.writer.plan(plan, self.term, for_next);
-        watched && self.reader.plan(plan)
-    }
-
-    /// Whether something waits for a server that does not live. A token that the kernel could not
-    /// mark says alive for ever, so its lock is asked.
-    fn is_unserved(&mut self) -> bool {
-        !self.waiting.is_empty() && self.writer.confirm_consumer().is_err()
-    }
-
-    fn overslept_ends(&mut self, how: Overslept) -> bool {
-        let gone = self.is_unserved();
-        self.reader.overslept(how) || gone
-    }
-}
-
-/// A client that waits for a reply or for the end of its server.
-struct Ends<'c, Q: Payload + ?Sized, R: Payload + ?Sized> {
-    client: &'c mut Client<Q, R>,
-}
-
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
-    fn is_ready(&mut self, look: &mut Look) -> bool {
-        self.client.reader.is_ready(look)
-    }
-
-    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        self.client.plan_ends(plan)
-    }
-
-    fn seat(&self) -> Option<Seat<'_>> {
-        self.client.reader.seat()
-    }
-
-    fn awake(&mut self) {
-        self.client.reader.awake();
-    }
-
-    fn overslept(&mut self, how: Overslept) -> bool {
-        self.client.overslept_ends(how)
-    }
-}
-
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
-    fn is_ready(&mut self, look: &mut Look) -> bool {
-        if self.ready.is_empty() {
-            match self.look() {
-                Ok(Some(reply)) => self.ready.push_back(reply),
-                Ok(None) => {}
-                // What is wrong, the next call says.
-                Err(_) => return true,
-            }
-        }
-        look.due(self.next_due());
-        !self.ready.is_empty()
-    }
-
-    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        self.ready.is_empty() && self.plan_ends(plan)
-    }
-
-    fn seat(&self) -> Option<Seat<'_>> {
-        self.reader.seat()
-    }
-
-    fn awake(&mut self) {
-        self.reader.awake();
-    }
-
-    fn overslept(&mut self, how: Overslept) -> bool {
-        self.overslept_ends(how)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::member::{Look, Member, Plan};
+use super::{Look, Member, Plan};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::fault;

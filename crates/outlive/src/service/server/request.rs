@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 
-use super::wire::body::Body;
 use crate::os::time::deadline::Deadline;
 use crate::queue::ProducerId;
+use crate::service::wire::body::Body;
 use crate::types::Payload;
 
 /// A request, copied out of shared memory. Answer it with [`crate::Server::respond`].

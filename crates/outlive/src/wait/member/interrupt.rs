@@ -1,6 +1,6 @@
 //! What ends a wait from another thread or from a signal handler.
 
-use super::member::{Look, Member, Plan};
+use super::{Look, Member, Plan};
 use crate::os::sleep::event::Event;
 
 /// Ends waits of this process when another thread or a signal handler raises it.

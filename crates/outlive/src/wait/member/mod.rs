@@ -1,6 +1,12 @@
 //! What can be waited for: the trait behind [`Waitable`], and one sleep as its members describe it.
 //!
 //! A member of a kind that is yet to come implements [`Member`]; nothing else here need know it.
+//! Ports do so at home; what is not a port is here.
+
+pub(super) mod descriptor;
+pub(super) mod interrupt;
+pub(super) mod shutdown;
+pub(super) mod timer;
 
 use std::os::fd::{BorrowedFd, RawFd};
 

@@ -1,15 +1,18 @@
 //! Values that are encoded straight into shared memory and decoded straight from it.
 
+#[cfg(feature = "msgpack")]
+pub mod msgpack;
+
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::publisher::Publisher;
-use super::publisher::loan::Loan;
-use super::ring::layout::SLICE_INLINE_BYTES_MAX;
-use super::subscriber::Subscriber;
-use super::subscriber::raw::Meta;
-use super::subscriber::sample::Sample;
 use crate::Result;
+use crate::topic::publisher::Publisher;
+use crate::topic::publisher::loan::Loan;
+use crate::topic::ring::layout::SLICE_INLINE_BYTES_MAX;
+use crate::topic::subscriber::Subscriber;
+use crate::topic::subscriber::raw::Meta;
+use crate::topic::subscriber::sample::Sample;
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::types::value::{
     ATTEMPTS_MAX, DecodeValue, EncodeValue, decode, never_the_same, too_long, unencodable,

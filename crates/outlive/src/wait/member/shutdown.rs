@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::member::{Look, Member, Plan};
+use super::{Look, Member, Plan};
 use crate::Result;
 use crate::os::process::stop;
 use crate::os::sleep::futex;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::wire::body::Body;
+use crate::service::wire::body::Body;
 use crate::types::Payload;
 use crate::{Error, ErrorKind, Result};
 
