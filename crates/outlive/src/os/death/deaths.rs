@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::os::fs::kept::KeptFd;
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::os::syserr;
 
 /// Unread news beyond this many bytes are thrown away (the kernel keeps 16384 of them, then none).

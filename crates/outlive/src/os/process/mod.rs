@@ -1,16 +1,13 @@
 //! The process itself.
 //!
-//! `fork`, `per_process` and `wiped` are for forked children: what they must know, have anew, or
-//! find 0. `stop` and `faults` catch signals that end it; `sched` and `realtime` set cores,
-//! priorities and memory that stays; `memory` and `loaded` say what an address belongs to, and keep
-//! the code where it is.
+//! `fork` is for forked children: what they must know, have of their own, or find 0. `stop` and
+//! `faults` catch signals that end it; `sched` and `realtime` set cores, priorities and memory that
+//! stays; `memory` and `loaded` say what an address belongs to, and keep the code where it is.
 
 pub(crate) mod faults;
 pub(crate) mod fork;
 pub(crate) mod loaded;
 pub(crate) mod memory;
-pub(crate) mod per_process;
 pub(crate) mod realtime;
 pub(crate) mod sched;
 pub(crate) mod stop;
-pub(crate) mod wiped;

@@ -19,7 +19,7 @@
 use std::os::fd::BorrowedFd;
 
 use super::fork;
-use super::per_process::PerProcess;
+use super::fork::per_process::PerProcess;
 use crate::Result;
 use crate::os::sleep::event::Event;
 use crate::os::syserr;

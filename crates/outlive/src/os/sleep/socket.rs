@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::os::fs::kept::KeptFd;
 use crate::os::fs::{dir, file};
 use crate::os::process::fork;
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::os::syserr;
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};

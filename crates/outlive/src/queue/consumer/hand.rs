@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use super::turn::BURST;
 use crate::Result;
-use crate::os::process::wiped::Wiped;
+use crate::os::process::fork::wiped::Wiped;
 use crate::queue::lane::head::Head;
 use crate::queue::lane::position::Place;
 use crate::queue::lane::record::Shape;

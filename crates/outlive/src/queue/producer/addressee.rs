@@ -8,7 +8,7 @@ use super::refused::{Refused, Sent};
 use crate::node::peer::Peer;
 use crate::node::{Node, NodeId};
 use crate::os::death::robust;
-use crate::os::process::wiped::Wiped;
+use crate::os::process::fork::wiped::Wiped;
 use crate::os::sleep::futex;
 use crate::queue::lane::layout::consumer;
 use crate::queue::membership::table::Table;

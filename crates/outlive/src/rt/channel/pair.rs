@@ -28,7 +28,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use super::file::{self, Role, Shape};
 use crate::node::Node;
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::{LEFT, Words};

@@ -24,7 +24,7 @@ use std::sync::{Arc, Weak};
 
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork;
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::sync::MutexGuard;
 
 /// A data segment mapped in this process.

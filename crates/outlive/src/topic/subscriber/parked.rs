@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 use std::sync::TryLockError;
 
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::sync::Ordering::{Relaxed, SeqCst};
 use crate::sync::{AtomicU32, MutexGuard};
 

@@ -15,7 +15,7 @@ use crate::os::PAGE;
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
-use crate::os::process::per_process::PerProcess;
+use crate::os::process::fork::per_process::PerProcess;
 use crate::os::sleep::futex;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Release;

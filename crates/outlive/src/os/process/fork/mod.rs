@@ -12,6 +12,9 @@
 //! Later: at its first call that opens something or answers `ForkedChild`.
 #![allow(unsafe_code)]
 
+pub(crate) mod per_process;
+pub(crate) mod wiped;
+
 use std::ffi::c_void;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;

@@ -379,7 +379,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "per_process.inherited",
         "a forked child takes its parent's tables for its own",
         &[Unit(
-            "os::process::per_process::tests::\
+            "os::process::fork::per_process::tests::\
              a_child_that_was_forked_inside_a_lock_has_a_table_of_its_own",
         )],
     ),
@@ -770,7 +770,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "a forked child has its parent's words of a queue",
         &[
             Unit(
-                "os::process::wiped::tests::\
+                "os::process::fork::wiped::tests::\
                  a_forked_child_finds_zero_and_its_parent_what_it_stored",
             ),
             Kit("fork_queues", "a_child_neither_sends_nor_receives_and_its_parent_goes_on"),

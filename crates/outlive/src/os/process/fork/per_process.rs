@@ -8,7 +8,7 @@
 use std::marker::PhantomData;
 use std::ptr;
 
-use super::fork;
+use crate::os::process::fork;
 use crate::sync::Ordering::{AcqRel, Acquire};
 use crate::sync::{AtomicPtr, Mutex, fault};
 
