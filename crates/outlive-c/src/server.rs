@@ -43,8 +43,9 @@ pub extern "C" fn outlive_server_open(
     })
 }
 
-/// The next request, waiting until `deadline_ns`. It skips those of dead clients, cancelled and
-/// late ones. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+/// The next request, waiting until `deadline_ns`. It skips late ones, those of dead clients, and
+/// those whose cancellation was read; one that is cancelled may still come:
+/// `outlive_server_is_cancelled` tells. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
 ///
 /// A client's requests wait while the lane of its replies cannot be opened: a full RAM disk, no
 /// descriptors, no rights. That is not an error here; it is tried again after 2 to 250 ms.

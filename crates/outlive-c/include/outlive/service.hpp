@@ -195,9 +195,10 @@ template <class Q, class R> class server {
     server() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// The next request; skips those of dead clients, cancelled and late ones. A client's requests
-    /// wait while the lane of its replies cannot be opened: a full RAM disk, no descriptors, no
-    /// rights. That is not an error here; it is tried again after 2 to 250 ms.
+    /// The next request; skips late ones, those of dead clients, and those whose cancellation was
+    /// read: one that is cancelled may still come, see is_cancelled(). A client's requests wait while
+    /// the lane of its replies cannot be opened: a full RAM disk, no descriptors, no rights. That is
+    /// not an error here; it is tried again after 2 to 250 ms.
     expected<request<Q>> receive(deadline until = deadline::now) {
         ::outlive_request *at = nullptr;
         const auto code = ::outlive_server_receive(at_.get(), until.ns(), &at);

@@ -15,6 +15,23 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `ServerDied` at once when it dies; `Refused` with the server's words; as [`Client::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let answering = std::thread::spawn(move || {
+    ///     let timeout = std::time::Duration::from_secs(5);
+    ///     let request = server.receive_timeout(timeout)?.expect("it calls");
+    ///     let answer = *request * 2;
+    ///     server.respond(request, &answer)
+    /// });
+    /// assert_eq!(*client.call(&21)?, 42);
+    /// answering.join().unwrap()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn call(&mut self, request: &Q) -> Result<Response<R>> {
         self.call_until(request, Deadline::NEVER)
     }
@@ -40,7 +57,25 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.call_until(request, Deadline::after(timeout))
     }
 
-    /// As [`Client::call_timeout`], waiting until `deadline`. Errors: as there.
+    /// As [`Client::call_timeout`], waiting until `deadline`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// use outlive::{Deadline, ErrorKind};
+    ///
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let _server = node.service::<u32, u32>("/plan")?.server()?; // never answers
+    /// let deadline = Deadline::after(Duration::from_millis(1)); // of this cycle
+    /// let late = client.call_until(&7, deadline).unwrap_err();
+    /// assert_eq!((late.kind(), client.waiting()), (ErrorKind::Timeout, 0)); // it is cancelled
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn call_until(&mut self, request: &Q, deadline: Deadline) -> Result<Response<R>> {
         let ticket = self.send_until(request, deadline)?;
         loop {

@@ -10,7 +10,6 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
 use crate::error::Refusals;
@@ -18,15 +17,14 @@ use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::consumer::reader::Reader;
-use crate::queue::membership::Queue;
 use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
 use crate::wait::{WaitSet, slice_ns_max};
 use crate::{Error, ErrorKind, Result};
-use reply::{Failure, Outcome, Reply, Ticket, Why};
-use reply::{late, no_server, unreadable};
+use reply::{Outcome, Reply, Ticket, Why};
+use reply::{failed, late, no_server, outcome, unreadable};
 
 /// A request that is not answered yet.
 #[derive(Debug)]
@@ -128,6 +126,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// Requests that are not answered yet.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let _ticket = client.send(&7)?;
+    /// assert_eq!(client.waiting(), 1);
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &42)?;
+    /// client.receive()?.expect("answered just now");
+    /// assert_eq!(client.waiting(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -139,18 +152,60 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// Shared memory that the lane of requests takes right now, bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut client = node.service::<[u8], u32>("/store")?.client()?;
+    /// let _server = node.service::<[u8], u32>("/store")?.server()?; // receives nothing
+    /// let before = client.memory_bytes();
+    /// for _ in 0..100 {
+    ///     client.send(&[0; 10_000])?;
+    /// }
+    /// assert!(client.memory_bytes() >= before + 1_000_000); // its lane has grown
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn memory_bytes(&self) -> u64 {
         self.writer.memory_bytes()
     }
 
     /// Changes the bound of the lane of requests, as
     /// [`Producer::set_bound_bytes`](crate::Producer::set_bound_bytes).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _server = node.service::<[u8], u32>("/store")?.server()?; // receives nothing
+    /// let mut client = node.service::<[u8], u32>("/store")?.client()?;
+    /// client.set_bound_bytes(64 << 10);
+    /// let mut sent = std::iter::repeat_with(|| client.send(&[0; 10_000]));
+    /// let full = sent.find_map(Result::err).expect("at the bound");
+    /// assert_eq!(full.kind(), outlive::ErrorKind::WouldBlock);
+    /// client.set_bound_bytes(1 << 20);
+    /// client.send(&[0; 10_000])?; // there is room again
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn set_bound_bytes(&mut self, bytes: u64) {
         self.writer.set_bound_bytes(bytes);
     }
 
     /// Whether a live server is there. It may die right after the answer. Also `true` while that
     /// cannot be determined, for lack of memory for instance; [`Client::send`] reports why.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// assert!(!client.has_server());
+    /// let server = node.service::<u32, u32>("/plan")?.server()?;
+    /// assert!(client.has_server());
+    /// drop(server); // a kill does the same
+    /// assert!(!client.has_server());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn has_server(&mut self) -> bool {
         self.writer.may_be_served()
     }
@@ -159,6 +214,19 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// assert!(!client.wait_for_server(Duration::from_millis(1))?); // nobody came
+    /// let _server = node.service::<u32, u32>("/plan")?.server()?;
+    /// assert!(client.wait_for_server(Duration::from_secs(5))?);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn wait_for_server(&mut self, timeout: Duration) -> Result<bool> {
         self.writer.wait_for_consumer(Deadline::after(timeout))
     }
@@ -172,6 +240,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let nobody = client.send(&7).unwrap_err();
+    /// assert_eq!(nobody.kind(), outlive::ErrorKind::ServerDied);
+    ///
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let ticket = client.send(&7)?; // does not wait for the answer
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &42)?;
+    /// assert_eq!(client.receive()?.expect("answered just now").ticket(), ticket);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn send(&mut self, request: &Q) -> Result<Ticket> {
         self.send_until(request, Deadline::NEVER)
@@ -456,6 +540,25 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Consumer::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// assert!(client.receive()?.is_none());
+    /// client.send(&7)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &42)?;
+    /// assert_eq!(*client.receive()?.expect("answered just now").body()?, 42);
+    ///
+    /// client.send(&8)?;
+    /// drop(server); // a kill does the same
+    /// let failed = client.receive()?.expect("news of the request").into_response().unwrap_err();
+    /// assert_eq!(failed.kind(), outlive::ErrorKind::ServerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
         self.must_be_ours()?;
         loop {
@@ -519,12 +622,48 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.reader.fd()
     }
 
-    /// As [`Client::receive`], waiting at most `timeout`. Errors: as there.
+    /// As [`Client::receive`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _server = node.service::<u32, u32>("/plan")?.server()?; // never answers
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&7)?;
+    /// let none = client.receive_timeout(std::time::Duration::from_millis(1))?;
+    /// assert!(none.is_none() && client.waiting() == 1); // a reply may still come
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Reply<R>>> {
         self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Client::receive`], waiting until `deadline`. Errors: as there.
+    /// As [`Client::receive`], waiting until `deadline`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// use outlive::Deadline;
+    ///
+    /// let server = node.service::<u32, u32>("/plan")?.server()?; // never answers
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// let deadline = Deadline::after(Duration::from_millis(1)); // of several waits together
+    /// client.send(&7)?;
+    /// assert!(client.receive_until(deadline)?.is_none());
+    /// assert!(client.receive_until(deadline)?.is_none()); // has passed: only looks
+    /// drop(server); // a kill does the same
+    /// assert!(client.receive_until(Deadline::NEVER)?.is_some()); // returns at once
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Reply<R>>> {
         loop {
             if let Some(reply) = self.receive()? {
@@ -627,43 +766,4 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             format!("request {} is answered, cancelled, or not of this client", ticket.0),
         )
     }
-}
-
-/// What a reply's kind and payload say; `None` for what no server writes.
-///
-/// # Safety
-/// `from` is valid for reads of `bytes` bytes.
-unsafe fn outcome<R: Payload + ?Sized>(
-    kind: u64,
-    from: *const u8,
-    bytes: usize,
-    queue: &Queue,
-) -> Result<Option<Outcome<R>>> {
-    let body = |make: fn(Body<R>) -> Outcome<R>| {
-        // SAFETY: by the caller.
-        match unsafe { Body::copy(from, bytes, &queue.meta) } {
-            Ok(body) => Ok(Some(make(body))),
-            Err(NoBody::Length) => Ok(None),
-            Err(NoBody::Value(what)) => {
-                Ok(Some(failed(queue.name.as_str(), Why::WrongValue(what))))
-            }
-            Err(NoBody::Memory(e)) => Err(e),
-        }
-    };
-    Ok(match kind {
-        frame::PART => body(Outcome::Part)?,
-        frame::LAST => body(Outcome::Last)?,
-        frame::REFUSED => {
-            // SAFETY: by the caller; copied at once.
-            let text = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
-            let words = String::from_utf8_lossy(&text).into_owned();
-            Some(failed(queue.name.as_str(), Why::Refused(words)))
-        }
-        _ => None,
-    })
-}
-
-#[cold]
-fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
-    Outcome::Failed(Box::new(Failure { service: service.to_owned(), why }))
 }

@@ -1,8 +1,11 @@
 //! Replies as their client holds them.
+#![allow(unsafe_code)]
 
 use std::ops::Deref;
 
-use crate::service::wire::body::Body;
+use crate::queue::membership::Queue;
+use crate::service::wire::body::{Body, NoBody};
+use crate::service::wire::frame;
 use crate::types::Payload;
 use crate::{Error, ErrorKind, Result};
 
@@ -274,4 +277,43 @@ pub(super) fn no_server(service: &str) -> Error {
         service,
         "no live server: nothing was sent; start one, or wait with wait_for_server",
     )
+}
+
+/// What a reply's kind and payload say; `None` for what no server writes.
+///
+/// # Safety
+/// `from` is valid for reads of `bytes` bytes.
+pub(super) unsafe fn outcome<R: Payload + ?Sized>(
+    kind: u64,
+    from: *const u8,
+    bytes: usize,
+    queue: &Queue,
+) -> Result<Option<Outcome<R>>> {
+    let body = |make: fn(Body<R>) -> Outcome<R>| {
+        // SAFETY: by the caller.
+        match unsafe { Body::copy(from, bytes, &queue.meta) } {
+            Ok(body) => Ok(Some(make(body))),
+            Err(NoBody::Length) => Ok(None),
+            Err(NoBody::Value(what)) => {
+                Ok(Some(failed(queue.name.as_str(), Why::WrongValue(what))))
+            }
+            Err(NoBody::Memory(e)) => Err(e),
+        }
+    };
+    Ok(match kind {
+        frame::PART => body(Outcome::Part)?,
+        frame::LAST => body(Outcome::Last)?,
+        frame::REFUSED => {
+            // SAFETY: by the caller; copied at once.
+            let text = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
+            let words = String::from_utf8_lossy(&text).into_owned();
+            Some(failed(queue.name.as_str(), Why::Refused(words)))
+        }
+        _ => None,
+    })
+}
+
+#[cold]
+pub(super) fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
+    Outcome::Failed(Box::new(Failure { service: service.to_owned(), why }))
 }

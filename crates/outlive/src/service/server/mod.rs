@@ -40,8 +40,10 @@ const OWED_NS: u64 = 2_000_000;
 /// The one server of a service: receives the requests of all clients and answers each in its own
 /// time, in any order, at once or in parts.
 ///
-/// It skips requests whose client is dead, whose deadline has passed, that were cancelled, or that
-/// were sent to an earlier server. If this process dies, its clients know at once.
+/// It skips requests whose client is dead, whose deadline has passed, or that were sent to an
+/// earlier server; and those whose cancellation it has read: that lies behind the request, so a
+/// request may be received that was cancelled already, which [`Server::is_cancelled`] tells. If
+/// this process dies, its clients know at once.
 ///
 /// # Examples
 /// ```
@@ -105,11 +107,41 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     /// Requests that were skipped because nobody waits for them any more.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&1)?;
+    /// let first = server.receive()?.expect("sent just now");
+    /// let second = client.send(&2)?;
+    /// client.cancel(second)?;
+    /// assert!(!server.is_cancelled(&first)?); // reads what else has come
+    /// assert!(server.receive()?.is_none());
+    /// assert_eq!(server.passed_over(), 1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
     /// Shared memory that the lanes of replies take right now, bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// assert_eq!(server.memory_bytes(), 0); // nobody was answered yet
+    /// client.send(&7)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &42)?;
+    /// assert!(server.memory_bytes() > 0); // the lane to this client
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn memory_bytes(&self) -> u64 {
         self.ways.iter().map(|way| way.writer.memory_bytes()).sum()
     }
@@ -183,16 +215,69 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let service = node.service::<u32, u32>("/plan")?;
+    /// let (mut server, mut client) = (service.clone().server()?, service.client()?);
+    /// let fd = server.fd()?.try_clone_to_owned().expect("a descriptor is free");
+    /// assert!(server.receive()?.is_none());
+    /// client.send(&7)?; // from here on it is readable
+    /// let mut readable = outlive::Descriptor::readable(&fd);
+    /// outlive::WaitSet::new().wait(&mut [&mut readable], Duration::from_secs(5))?;
+    /// assert_eq!(*server.receive()?.expect("readable"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.reader.fd()
     }
 
-    /// As [`Server::receive`], waiting at most `timeout`. Errors: as there.
+    /// As [`Server::receive`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// assert!(server.receive_timeout(Duration::from_millis(1))?.is_none());
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&7)?;
+    /// assert_eq!(*server.receive_timeout(Duration::from_secs(5))?.expect("sent just now"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Request<Q>>> {
         self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Server::receive`], waiting until `deadline`. Errors: as there.
+    /// As [`Server::receive`], waiting until `deadline`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// use outlive::Deadline;
+    ///
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let cycle = Deadline::after(Duration::from_millis(1));
+    /// while let Some(request) = server.receive_until(cycle)? {
+    ///     server.respond(request, &0)?; // as many as come in this cycle
+    /// }
+    /// assert!(cycle.has_passed());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Request<Q>>> {
         loop {
             if let Some(request) = self.receive()? {
