@@ -202,7 +202,11 @@ impl Model {
     pub(in crate::history) fn closable(&self, member: usize) -> Vec<Handle> {
         let held = |handle: Handle| {
             let guards = |o: &Object| {
-                o.life == Life::Held && matches!(o.kind, Kind::Guard { of, .. } if of == handle)
+                let is_of = |kind: &Kind| match *kind {
+                    Kind::Guard { of, .. } | Kind::Permit { of } => of == handle,
+                    _ => false,
+                };
+                o.life == Life::Held && is_of(&o.kind)
             };
             self.objects.values().any(guards)
         };
@@ -213,7 +217,7 @@ impl Model {
             | Kind::Client(_)
             | Kind::Server(_) => true,
             Kind::Watch { .. } => true,
-            Kind::Lock { .. } => !held(*handle),
+            Kind::Lock { .. } | Kind::Semaphore { .. } => !held(*handle),
             _ => false,
         });
         let theirs = ports.filter(|(_, o)| o.member == member && o.life == Life::Held);
