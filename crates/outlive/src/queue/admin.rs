@@ -249,7 +249,8 @@ pub(crate) fn check_queue(
     let (meta, table) = match (Meta::read(dir, &domain.access), Table::open_existing(dir, domain)) {
         (Ok(meta), Ok(table)) => (meta, table),
         (Err(e), _) | (_, Err(e)) if e.kind() == ErrorKind::NotFound => {
-            // Being made or removed: then no lane may be in it.
+            // Being made or removed: then no lane may be in it any more.
+            let names = membership::list(dir).unwrap_or_default();
             if names.iter().any(|e| matches!(e, Entry::Lane { .. })) {
                 faults.push(format!("{}: a lane without meta or consumer", dir.display()));
             }

@@ -232,3 +232,19 @@ fn a_message_of_a_good_part_of_the_bound_is_taken_each_time_by_an_idle_lane() {
         assert!(lanes(&dir) <= 2, "{bytes}");
     }
 }
+
+/// A call that does not wait takes a fresh segment, where the end of the lane is still to be read.
+#[test]
+fn a_send_that_waits_in_vain_gets_what_one_that_does_not_wait_gets() {
+    let dir = TempDir::new("queue-fresh");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+    let builder = n.queue::<[u8]>("q").unwrap().bound_bytes(1 << 20);
+    let mut producer = builder.producer().unwrap();
+    for i in 0..10u8 {
+        // The consumer has received everything, and is in no call.
+        producer.send_timeout(&vec![i; 400_000], Duration::from_millis(5)).unwrap();
+        assert_eq!(consumer.receive().unwrap().unwrap()[399_999], i);
+    }
+    producer.send_timeout(&[1; 400_000], Duration::ZERO).unwrap();
+}

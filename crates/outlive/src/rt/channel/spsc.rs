@@ -1,7 +1,8 @@
 //! Every value in order, on the heap or between processes.
 //!
-//! As with `latest` either end may be replaced. A new reader goes on where the old one ended, so
-//! what was accepted is not lost; what a dead writer left is read before its successor's.
+//! As with `latest` either end may be replaced. A new reader goes on where the old one ended, and
+//! what a dead writer left is read before its successor's: nothing that was accepted is lost while
+//! one end stays. What lies between two ends that are both replaced goes with them.
 #![deny(unsafe_code)]
 
 use std::marker::PhantomData;

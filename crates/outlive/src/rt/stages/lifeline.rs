@@ -421,7 +421,8 @@ impl Lifeline {
         let armed_ns = self.armed_ns?;
         let too_old = |stamp: u64, ns_max: u64| {
             // A stamp of the future is garbage, and no sign of life.
-            now_ns.saturating_sub(stamp.max(armed_ns)) > ns_max || stamp > now_ns + (1 << 30)
+            now_ns.saturating_sub(stamp.max(armed_ns)) > ns_max
+                || stamp > now_ns.saturating_add(1 << 30)
         };
         let judge = |kind: &Kind| match kind {
             Kind::Node(watch) if fault("lifeline.by_hint") => {

@@ -288,14 +288,17 @@ impl Drop for StopOnPanic<'_> {
 /// use outlive::rt::{Cycle, Member, Outcome, Schedule, StageOptions, Stop, pass_on};
 /// use std::time::Duration;
 ///
-/// let schedule = Schedule::every(Duration::from_millis(1))?; // the same in both processes
+/// // The same in both processes: on the machine's clock.
+/// let schedule = Schedule::every(Duration::from_millis(1))?.starting_at(0);
 /// let (stages, stop) = (["sense", "drive"], Stop::new());
 /// let sense = Member::open(&node, "arm", &stages, 0, schedule)?;
 /// let drive = Member::open(&node, "arm", &stages, 1, schedule)?; // in the other process
 /// let mut sense = sense.connect(Duration::from_secs(5))?;
 /// let mut drive = drive.connect(Duration::from_secs(5))?;
-/// let mut work = |cycle: &Cycle| {
-///     if cycle.number >= 20 { stop.stop() }
+/// let mut left = 20;
+/// let mut work = |_: &Cycle| {
+///     left -= 1;
+///     if left == 0 { stop.stop() }
 ///     Outcome::HandOn
 /// };
 /// std::thread::scope(|scope| {

@@ -21,7 +21,9 @@ pub enum Overrun {
 /// The clock of a pipeline: cycle n is released at `start + n * period`, and its result is due
 /// `deadline` after that.
 ///
-/// All stages, in every process, must have the same one.
+/// All stages, in every process, must have the same one; nothing checks that. With
+/// `starting_at(0)` they have, by the period alone: releases are then multiples of the period on
+/// CLOCK_MONOTONIC, in a process that is started again, too.
 ///
 /// # Examples
 /// ```
@@ -151,7 +153,7 @@ impl Schedule {
     /// The release of cycle `n`, ns.
     #[inline]
     pub fn release_ns(&self, n: u64) -> u64 {
-        self.start_ns + n * self.period_ns
+        self.start_ns.saturating_add(n.saturating_mul(self.period_ns))
     }
 
     /// When cycle `n` is due, ns.
@@ -163,10 +165,10 @@ impl Schedule {
     /// The cycle after `n` at `now_ns`; `None` where an overrun ends the loop.
     #[inline]
     pub(in crate::rt) fn after(&self, n: u64, now_ns: u64) -> Option<u64> {
-        let next = n + 1;
+        let next = n.saturating_add(1);
         match self.overrun {
             Overrun::CatchUp => Some(next),
-            Overrun::Stop if now_ns >= self.release_ns(next + 1) => None,
+            Overrun::Stop if now_ns >= self.release_ns(next.saturating_add(1)) => None,
             Overrun::Stop => Some(next),
             // The last one released.
             Overrun::Skip => {
@@ -190,6 +192,14 @@ mod tests {
         let s = schedule();
         assert_eq!(s.release_ns(1_000_000), 5_000_000 + 1_000_000 * 1_000_000);
         assert_eq!(s.after(3, s.release_ns(3) + 10), Some(4));
+    }
+
+    #[test]
+    fn what_is_beyond_the_clock_is_never_released() {
+        let s = schedule().starting_at(u64::MAX - 10);
+        assert_eq!((s.release_ns(0), s.release_ns(1)), (u64::MAX - 10, u64::MAX));
+        assert_eq!((s.due_ns(1), s.release_ns(u64::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!(s.overrun(Overrun::Stop).after(u64::MAX, 0), Some(u64::MAX));
     }
 
     #[test]

@@ -102,8 +102,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if let Err(e) = &done
             && !is_final(e)
         {
-            self.owe(request.client, request.id, no_answer(e));
-            self.pay(Some(request.client));
+            self.will_not_answer(request.client, request.id, no_answer(e));
         }
         self.cancelled.retain(|known| *known != (request.client, request.id));
         done.map_err(|e| self.not_answered(request, e))

@@ -433,8 +433,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                         continue;
                     }
                     // Its bytes do not fit into our memory.
-                    Err(NoBody::Memory(e)) => self.owe(client, id, no_answer(&e)),
-                    Err(NoBody::Value(what)) => self.owe(client, id, what),
+                    Err(NoBody::Memory(e)) => self.will_not_answer(client, id, no_answer(&e)),
+                    Err(NoBody::Value(what)) => self.will_not_answer(client, id, what),
                 }
             } else {
                 self.passed_over += 1;

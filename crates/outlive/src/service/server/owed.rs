@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::Server;
 use crate::queue::ProducerId;
 use crate::service::wire::frame;
+use crate::sync::fault;
 use crate::types::Payload;
 use crate::{Error, ErrorKind};
 
@@ -23,13 +24,21 @@ pub(super) struct Owed {
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// A client is to be told that there is no answer.
     #[cold]
-    pub(super) fn owe(&mut self, client: ProducerId, id: u64, why: String) {
+    fn owe(&mut self, client: ProducerId, id: u64, why: String) {
         let known = self.owed.iter().position(|owed| owed.client == client);
         let i = known.unwrap_or_else(|| {
             self.owed.push(Owed { client, told: VecDeque::new() });
             self.owed.len() - 1
         });
         self.owed[i].told.push_back((id, why));
+    }
+
+    /// Tells a client at once that there is no answer, or as soon as that can be done.
+    pub(super) fn will_not_answer(&mut self, client: ProducerId, id: u64, why: String) {
+        self.owe(client, id, why);
+        if !fault("server.refusal_waits") {
+            self.pay(Some(client));
+        }
     }
 
     /// Whether a client has left so much untaken that no more of its requests are received.

@@ -19,6 +19,7 @@ use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::chunks::pool::segment_path;
@@ -43,7 +44,8 @@ pub(crate) fn check_topic(
     let meta = match Meta::read(dir, &domain.access) {
         Ok(meta) => meta,
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            // Being made or removed: then no ring may be in it.
+            // Being made or removed: then no ring may be in it any more.
+            let entries = list(dir).unwrap_or_default();
             if entries.iter().any(|e| matches!(e, DirEntry::Publisher(_))) {
                 faults.push(format!("{}: a ring without meta", dir.display()));
             }
@@ -76,7 +78,7 @@ fn check_ring(
     let path = ring_path(dir, id);
     let whole = Ring::open(domain, dir, id, meta)?;
     let at = |offset: usize| whole.word(offset);
-    let mut fault = |what: String| faults.push(format!("{}: {what}", path.display()));
+    let mut wrong = |what: String| faults.push(format!("{}: {what}", path.display()));
     let head = at(ring::HEAD);
     // The counter is stored after the commit: it may be one behind.
     let (mut newest, mut unfinished) = (0, None);
@@ -88,7 +90,7 @@ fn check_ring(
         }
         let n = (seq - 1) / 2;
         if n % whole.depth != index {
-            fault(format!("entry {index} has the sequence word {seq}"));
+            wrong(format!("entry {index} has the sequence word {seq}"));
             continue;
         }
         if seq % 2 == 1 && at(ring::VOLATILE) & 1 == 1 {
@@ -101,13 +103,14 @@ fn check_ring(
             if let Some((other, entry, seq)) = unfinished.replace((n, entry, seq))
                 && at(entry) == seq
             {
-                fault(format!("messages {other} and {n} are both unfinished"));
+                wrong(format!("messages {other} and {n} are both unfinished"));
             }
             continue;
         }
         let (descriptor, body) = (at(entry + 16), at(entry + ENTRY_HEAD_WORDS * 8));
-        // A live publisher may be past it by now: then what was read says nothing.
-        let still = at(entry) == seq;
+        // A live publisher may be past it by now, or gone with all of it: then what was read says
+        // nothing.
+        let still = || at(entry) == seq && (path.exists() || fault("audit.looks_once"));
         match Descriptor::decode(descriptor) {
             Some(Descriptor::Inline { bytes })
                 if bytes <= meta.entry_bytes - layout::ENTRY_HEAD_BYTES => {}
@@ -118,11 +121,11 @@ fn check_ring(
                     Some(Err(e)) if e.is_lack() => return Err(e),
                     looked => matches!(looked, Some(Ok(true))),
                 };
-                if !good && still {
-                    fault(format!("message {n} names chunk {body:#x} of {bytes} bytes"));
+                if !good && still() {
+                    wrong(format!("message {n} names chunk {body:#x} of {bytes} bytes"));
                 }
             }
-            _ if still => fault(format!("message {n} has the descriptor {descriptor:#x}")),
+            _ if still() => wrong(format!("message {n} has the descriptor {descriptor:#x}")),
             _ => {}
         }
     }
@@ -130,10 +133,10 @@ fn check_ring(
         && n + 1 != newest
         && at(ring::HEAD) == head
     {
-        fault(format!("message {n} is unfinished, yet {newest} were begun"));
+        wrong(format!("message {n} is unfinished, yet {newest} were begun"));
     }
     if newest > head.saturating_add(1) && at(ring::HEAD) == head {
-        fault(format!("{newest} messages were begun, the counter says {head}"));
+        wrong(format!("{newest} messages were begun, the counter says {head}"));
     }
     Ok(())
 }

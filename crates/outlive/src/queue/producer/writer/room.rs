@@ -13,6 +13,7 @@ use crate::queue::lane::record::Shape;
 use crate::queue::producer::addressee::Deserted;
 use crate::queue::producer::refused::{Refused, Sent};
 use crate::sync::Ordering::Acquire;
+use crate::sync::fault;
 use crate::wait;
 use crate::wait::member::Plan;
 use crate::wait::wake::handshake;
@@ -175,7 +176,12 @@ impl Writer {
             }
             self.confirm_consumer()?;
             if deadline.has_passed() {
-                return Err(Refused::Late);
+                // What a call that does not wait would get.
+                let fresh = self.larger(need, !fault("lane.late_before_fresh"));
+                return match fresh {
+                    Some(capacity) if self.grow_if_possible(need, capacity)? => Ok(()),
+                    _ => Err(Refused::Late),
+                };
             }
             self.sleep(need, deadline)?;
         }

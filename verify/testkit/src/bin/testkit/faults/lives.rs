@@ -1,11 +1,16 @@
-//! Faults of what a program keeps beside its ends: timers, interrupts, messages in hand, segments.
-//! Kept histories catch them.
+//! Faults of what a program keeps beside its ends: timers, interrupts, messages in hand, segments;
+//! and those that people found who knew the documents only.
 
-use super::check::Check::{History, Unit};
+use super::check::Check::{History, Unit, Value};
 use super::check::{Fault, fault};
 
 /// By name.
 pub(crate) const FAULTS: &[Fault] = &[
+    fault(
+        "audit.looks_once",
+        "an audit takes a member that leaves for damage",
+        &[Unit("admin::tests::what_comes_and_goes_is_no_fault")],
+    ),
     fault(
         "event.fd_unsignalled",
         "raising an interrupt wakes nobody who waits on descriptors",
@@ -15,6 +20,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "event.wakes_one",
         "raising an interrupt wakes one of those who wait",
         &[History("interrupt-ends-all-waits")],
+    ),
+    fault(
+        "lane.late_before_fresh",
+        "a send with a deadline is late where one that does not wait succeeds",
+        &[Unit(
+            "queue::tests::growth::\
+             a_send_that_waits_in_vain_gets_what_one_that_does_not_wait_gets",
+        )],
     ),
     fault(
         "lock.link_first",
@@ -39,6 +52,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "segment.opener_fills",
         "who opens a segment that is there stores its first value",
         &[History("segment-outlives-its-maker")],
+    ),
+    fault(
+        "server.refusal_waits",
+        "a client is told that its request was refused when the server is called again",
+        &[Value("a_service_refuses_the_request_and_a_client_the_reply")],
     ),
     fault(
         "slice.acks_one",
