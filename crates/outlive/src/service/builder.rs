@@ -39,6 +39,9 @@ pub struct Builder<Q: ?Sized, R: ?Sized> {
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 
+/// Of both types together.
+const TYPE_NAMES_BYTES_MAX: usize = 900;
+
 /// What was asked for, of whatever type.
 #[derive(Clone, Debug)]
 struct ServiceOptions {
@@ -184,7 +187,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     }
 
     /// Names of the types, like `robot/Goal`, on which all members must agree; together at most 900
-    /// bytes. For MessagePack, whose types are otherwise named by their Rust paths.
+    /// bytes, and neither empty: else `client` and `server` return `InvalidArgument`. For
+    /// MessagePack, whose types are otherwise named by their Rust paths.
     ///
     /// # Examples
     /// ```
@@ -206,9 +210,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         self
     }
 
-    fn check_schemas(&self) -> Result<()> {
-        self.options.request.check_schema()?;
-        self.options.reply.check_schema()
+    fn check_types(&self) -> Result<()> {
+        let ServiceOptions { name, request, reply, .. } = &self.options;
+        let lens = [request, reply].map(|of| of.name().len());
+        if lens.contains(&0) || lens.iter().sum::<usize>() > TYPE_NAMES_BYTES_MAX {
+            let why = format!(
+                "its type names have {} and {} bytes: use 1 or more each, {TYPE_NAMES_BYTES_MAX} \
+                 together at most",
+                lens[0], lens[1]
+            );
+            let (kind, what) = (ErrorKind::InvalidArgument, "opening service");
+            return Err(Error::new(kind, what, name.as_str(), why));
+        }
+        request.check_schema()?;
+        reply.check_schema()
     }
 
     fn request_meta(&self) -> Meta {
@@ -255,7 +270,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// ```
     pub fn client(self) -> Result<Client<Q, R>> {
         self.options.node.tend()?;
-        self.check_schemas()?;
+        self.check_types()?;
         let domain = self.options.node.domain();
         let _ = site::sweep(domain, &site::dir(domain, &self.options.name));
         let port = self.options.node.next_port_serial();
@@ -292,7 +307,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// ```
     pub fn server(self) -> Result<Server<Q, R>> {
         self.options.node.tend()?;
-        self.check_schemas()?;
+        self.check_types()?;
         if self.options.bound_bytes < CAPACITY_BYTES_MIN {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,

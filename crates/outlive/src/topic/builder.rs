@@ -457,7 +457,8 @@ impl<T: Payload + ?Sized> Builder<T> {
 
 impl Builder<[u8]> {
     /// Opens ports for payloads of a type known only at run time, instead of raw bytes. Payloads
-    /// stay bytes: see [`PayloadType`].
+    /// stay bytes: see [`PayloadType`]. Its publishers do not check their lengths, unlike those of
+    /// queues: [`PayloadType::accepts`] does. A wrong one is `Corrupt` for its subscribers.
     ///
     /// # Examples
     /// ```

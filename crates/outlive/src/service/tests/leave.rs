@@ -17,4 +17,9 @@ fn who_could_not_join_leaves_no_service() {
     let service = || n.service::<u64, u64>("/s").unwrap().type_names(&long, "r");
     let told = [service().client().unwrap_err().kind(), service().server().unwrap_err().kind()];
     assert_eq!((told, left(&dir)), ([ErrorKind::InvalidArgument; 2], 0));
+    for (request, response, is_good) in [(500, 401, false), (0, 1, false), (500, 400, true)] {
+        let [request, response] = [request, response].map(|len| "x".repeat(len));
+        let service = n.service::<u64, u64>("/s").unwrap().type_names(&request, &response);
+        assert_eq!(service.server().is_ok(), is_good, "{} {}", request.len(), response.len());
+    }
 }

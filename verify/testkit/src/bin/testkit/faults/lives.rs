@@ -55,7 +55,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "server.refusal_waits",
-        "a client is told that its request was refused when the server is called again",
+        "a refused request stays unanswered until the server is called again",
         &[Value("a_service_refuses_the_request_and_a_client_the_reply")],
     ),
     fault(
