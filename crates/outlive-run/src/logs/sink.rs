@@ -19,6 +19,9 @@ const REST: Duration = Duration::from_secs(1);
 const BURST_S: u64 = 4;
 /// A line whose beginning was kept is kept whole, if its rest is no longer than this, bytes.
 const REST_OF_LINE: usize = 4096;
+/// The end of a line whose beginning was cut is waited for so long. There may never be one: the
+/// process has ended, or goes on without.
+const END_OF_LINE: Duration = Duration::from_secs(1);
 
 /// Bounds of a log.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +52,9 @@ pub(super) struct Sink {
     /// Bytes that may be written now; they grow by `rate` a second.
     tokens: u64,
     filled: Instant,
-    /// The source is in mid-line; the file is.
-    source_mid: bool,
+    /// The source is in mid-line, since then.
+    source_mid: Option<Instant>,
+    /// The file is in mid-line.
     file_mid: bool,
     cut: Option<Cut>,
     rest_until: Option<Instant>,
@@ -60,7 +64,7 @@ impl Sink {
     pub(super) fn new(path: PathBuf, bounds: Bounds, now: Instant) -> Self {
         let tokens = bounds.rate.saturating_mul(BURST_S);
         let (file, size, cut, rest_until) = (None, 0, None, None);
-        let (source_mid, file_mid) = (false, false);
+        let (source_mid, file_mid) = (None, false);
         Self {
             path,
             bounds,
@@ -93,12 +97,10 @@ impl Sink {
         self.refill(now);
         while !bytes.is_empty() {
             if self.cut.is_some() {
-                if self.may_resume(now) && self.source_mid {
-                    // The rest of a line whose beginning was cut.
-                    let end = bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| n + 1);
-                    bytes = self.skip(bytes, end);
+                if self.may_resume(now) && self.awaits_end(now) {
+                    bytes = self.skip(bytes, line(bytes), now);
                 } else if !(self.may_resume(now) && self.tell(now)) {
-                    bytes = self.skip(bytes, bytes.len());
+                    bytes = self.skip(bytes, bytes.len(), now);
                 }
                 continue;
             }
@@ -107,18 +109,20 @@ impl Sink {
             let n = match whole {
                 // Longer than may come at once: in parts.
                 0 if self.tokens == self.burst() => room,
-                0 if self.source_mid => lines_end(bytes, REST_OF_LINE),
+                0 if self.source_mid.is_some() => lines_end(bytes, REST_OF_LINE),
                 n => n,
             };
             if n == 0 {
                 let rate = self.bounds.rate;
                 self.cut_for(format!("more than {rate} bytes a second"));
+                // Not tried again: there may be room to go on, and never enough for it.
+                bytes = self.skip(bytes, line(bytes), now);
                 continue;
             }
             let (part, rest) = bytes.split_at(n);
             self.tokens = self.tokens.saturating_sub(n as u64);
             let written = self.write(part, now);
-            self.source_mid = part.last() != Some(&b'\n');
+            self.saw(part, now);
             if let Err((left, e)) = written {
                 self.fail(e, now);
                 self.count(&part[part.len() - left..]);
@@ -130,7 +134,7 @@ impl Sink {
     /// Looks after what has to be said, and whether the file is still where it was.
     pub(super) fn tick(&mut self, now: Instant) {
         self.refill(now);
-        if self.cut.is_some() && !self.source_mid && self.may_resume(now) {
+        if self.cut.is_some() && !self.awaits_end(now) && self.may_resume(now) {
             self.tell(now);
         }
         // Somebody may have moved it, removed it or cut it.
@@ -147,6 +151,20 @@ impl Sink {
         if self.cut.is_some() {
             self.tell(now);
         }
+    }
+
+    /// Whether it is in a line that may soon have its end.
+    fn awaits_end(&self, now: Instant) -> bool {
+        self.source_mid.is_some_and(|since| now.saturating_duration_since(since) < END_OF_LINE)
+    }
+
+    /// The source has come so far.
+    fn saw(&mut self, part: &[u8], now: Instant) {
+        self.source_mid = match part.iter().rposition(|b| *b == b'\n') {
+            Some(end) if end + 1 == part.len() => None,
+            Some(_) => Some(now),
+            None => self.source_mid.or(Some(now)),
+        };
     }
 
     fn may_resume(&self, now: Instant) -> bool {
@@ -174,10 +192,10 @@ impl Sink {
     }
 
     /// Counts the first `n` bytes; what comes after them.
-    fn skip<'a>(&mut self, bytes: &'a [u8], n: usize) -> &'a [u8] {
+    fn skip<'a>(&mut self, bytes: &'a [u8], n: usize, now: Instant) -> &'a [u8] {
         let (cut, rest) = bytes.split_at(n);
         self.count(cut);
-        self.source_mid = cut.last().map_or(self.source_mid, |b| *b != b'\n');
+        self.saw(cut, now);
         rest
     }
 
@@ -191,6 +209,7 @@ impl Sink {
         match self.write(line.as_bytes(), now) {
             Ok(()) => {
                 self.rest_until = None;
+                self.tokens = self.tokens.saturating_sub(line.len() as u64);
                 true
             }
             Err((_, e)) => {
@@ -275,6 +294,11 @@ fn lines_end(bytes: &[u8], max: usize) -> usize {
     bytes.iter().take(max).position(|b| *b == b'\n').map_or(0, |at| at + 1)
 }
 
+/// The bytes of the first line, or all if it has no end there.
+fn line(bytes: &[u8]) -> usize {
+    bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
+}
+
 /// The `n`th rotated file.
 pub(super) fn old(path: &Path, n: u32) -> PathBuf {
     path.with_extension(format!("log.{n}"))
@@ -353,6 +377,65 @@ mod tests {
         let end = "      399\noutlive: 9600 lines (96000 bytes) not kept: more than 1000 bytes a \
                    second\nand on\n";
         assert!(text.ends_with(end), "{}", &text[3900..]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// It was not told while the source was in mid-line: of a process that ended so, never.
+    #[test]
+    fn what_was_cut_is_told_also_if_its_last_line_has_no_end() {
+        let dir = dir("no-end");
+        let (path, mut now) = (dir.join("a.log"), Instant::now());
+        let mut sink = Sink::new(path.clone(), Bounds { rate: 1000, ..PLENTY }, now);
+        let lines: String = (0..1000).map(|n| format!("{n:9}\n")).collect();
+        sink.take(lines.as_bytes(), now);
+        sink.take(b"no end", now);
+        now += Duration::from_secs(3);
+        sink.tick(now);
+        let told = "outlive: 600 lines (6006 bytes) not kept: more than 1000 bytes a second\n";
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.ends_with(told), "{}", &text[3900..]);
+        sink.take(b"later\n", now);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.ends_with(&format!("{told}later\n")), "{}", &text[3900..]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// One that is printed dot by dot was cut up to its end, however long that took.
+    #[test]
+    fn the_end_of_a_line_that_was_cut_is_waited_for_a_second_only() {
+        let dir = dir("dots");
+        let (path, mut now) = (dir.join("a.log"), Instant::now());
+        let mut sink = Sink::new(path.clone(), Bounds { rate: 1000, ..PLENTY }, now);
+        sink.take(&b"chatty\n".repeat(1000), now);
+        for _ in 0..30 {
+            now += Duration::from_millis(100);
+            sink.take(b".", now);
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let (_, told) = text.split_at(text.find("outlive: ").expect("nothing was said"));
+        let (told, dots) = told.split_once('\n').unwrap();
+        assert!(told.starts_with("outlive: 429 lines (30"), "{told}");
+        assert!(dots.len() > 5 && dots.bytes().all(|b| b == b'.'), "{dots}");
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// There was room enough to go on, but not for that line: it went round for ever.
+    #[test]
+    fn a_line_that_is_longer_than_what_may_come_now_is_cut_and_said() {
+        let dir = dir("longer");
+        let (path, mut now) = (dir.join("a.log"), Instant::now());
+        let bounds = Bounds { bytes_max: 10_000, keep: 1, rate: 1000 };
+        let mut sink = Sink::new(path.clone(), bounds, now);
+        sink.take(&b"short\n".repeat(100), now);
+        for _ in 0..2000 {
+            sink.take(&[&[b'x'; 3500], b"\n".as_slice()].concat(), now);
+        }
+        assert!(kept(&path, 1).len() < 4000, "what is said counts too");
+        now += Duration::from_secs(4);
+        sink.tick(now);
+        sink.take(b"and on\n", now);
+        let end = "not kept: more than 1000 bytes a second\nand on\n";
+        assert!(kept(&path, 1).ends_with(end), "{}", kept(&path, 1));
         fs::remove_dir_all(dir).unwrap();
     }
 
