@@ -63,12 +63,24 @@ pub(crate) const SIGNALS: [(&str, i32); 6] = [
     ("SIGKILL", libc::SIGKILL),
 ];
 
+/// What stands for "none" wherever the kernel takes a uid or gid.
+const NO_ID: u32 = u32::MAX;
+
+/// The number of a user or a group.
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|id| *id != NO_ID)
+}
+
 /// The user that is called so: a name of /etc/passwd, or `uid:gid`.
 pub(crate) fn user(user: &str) -> Result<User, String> {
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     if let Some((uid, gid)) = user.split_once(':')
-        && let (Ok(uid), Ok(gid)) = (uid.parse::<u32>(), gid.parse())
+        && let (Ok(_), Ok(_)) = (uid.parse::<u32>(), gid.parse::<u32>())
     {
+        let (Some(uid), Some(gid)) = (id(uid), id(gid)) else {
+            let most = NO_ID - 1;
+            return Err(format!("{NO_ID} is not a valid uid or gid: use 0 to {most}"));
+        };
         // Known by its number, or by nothing else.
         let known = entry(&passwd, |entry| entry.get(2).and_then(|n| n.parse().ok()) == Some(uid));
         let (name, home) =
@@ -91,13 +103,13 @@ fn home(entry: &[String]) -> String {
 
 fn from_files(user: &str, passwd: &str, group: &str) -> Option<User> {
     let entry = entry(passwd, |entry| entry[0] == user)?;
-    let (uid, gid) = (entry.get(2)?.parse().ok()?, entry.get(3)?.parse().ok()?);
+    let (uid, gid) = (id(entry.get(2)?)?, id(entry.get(3)?)?);
     let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let member = |entry: &Vec<String>| {
         entry.get(3).is_some_and(|members| members.split(',').any(|name| name == user))
     };
     let groups = group.lines().map(fields).filter(member);
-    let groups = groups.filter_map(|entry| entry.get(2)?.parse().ok()).collect();
+    let groups = groups.filter_map(|entry| id(entry.get(2)?)).collect();
     Some(User { uid, gid, groups, name: user.into(), home: home(&entry) })
 }
 
@@ -182,5 +194,19 @@ mod tests {
         assert_eq!(from_files("eve", passwd, group), None);
         let (name, home) = ("61234".into(), "/".into());
         assert_eq!(user("61234:4"), Ok(User { uid: 61234, gid: 4, groups: vec![], name, home }));
+    }
+    /// As a uid or gid it means "none" to the kernel; the child panicked.
+    #[test]
+    fn nobody_has_the_id_that_stands_for_none() {
+        for wrong in ["4294967295:0", "0:4294967295"] {
+            let why = user(wrong).unwrap_err();
+            assert!(why.contains("4294967295") && why.contains("0 to 4294967294"), "{why}");
+        }
+        assert!(user("4294967294:4294967294").is_ok());
+        let passwd = "uid:x:4294967295:8:::\ngid:x:7:4294967295:::\nann:x:7:8:::\n";
+        assert_eq!(from_files("uid", passwd, ""), None);
+        assert_eq!(from_files("gid", passwd, ""), None);
+        let ann = from_files("ann", passwd, "none:x:4294967295:ann\nvideo:x:44:ann\n").unwrap();
+        assert_eq!(ann.groups, [44]);
     }
 }
