@@ -126,7 +126,8 @@ impl<'a, 'i> Section<'a, 'i> {
 
     /// A time: a text with its unit, or a number of seconds.
     pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
-        let remedy = "write a time like \"250ms\", \"2.5s\", \"3min\" or \"1h\"";
+        let remedy = "write a time like \"250ms\", \"2.5s\", \"3min\" or \"1h\": in these units, \
+            from 0 to a year (\"8760h\")";
         self.read(key, remedy, |v| match v {
             DeValue::String(text) => values::duration(text).ok(),
             DeValue::Float(f) => f.as_str().parse().ok().and_then(values::seconds_of),

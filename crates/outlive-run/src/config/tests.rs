@@ -201,3 +201,19 @@ backoff = { factor = 100.5, jitter = 1.5 }
     let backoff = most.process("a").unwrap().backoff;
     assert_eq!((backoff.factor, backoff.jitter), (100.0, 1.0));
 }
+
+/// The remedy named neither the units nor the limit, which was a day longer than documented.
+#[test]
+fn times_beyond_their_units_or_a_year_are_told_with_both() {
+    let robot = |time: &str| format!("[robot]\ngrace = {time}\n[process.a]\ncommand = 'a'\n");
+    for wrong in ["'366d'", "'-1s'", "-1", "31536001", "31536000.5", "'8761h'"] {
+        let found = problems(&robot(wrong));
+        assert!(
+            found.len() == 1 && found[0].contains("in these units, from 0 to a year (\"8760h\")"),
+            "{wrong}: {found:?}"
+        );
+    }
+    for right in ["0", "'8760h'", "31536000"] {
+        assert!(parse(&robot(right)).is_ok(), "{right}");
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A number of seconds as a duration; `None` for what no supervisor waits for.
 pub(crate) fn seconds_of(value: f64) -> Option<Duration> {
-    let year = 366.0 * 86400.0;
+    let year = 365.0 * 86400.0;
     (0.0..=year).contains(&value).then(|| Duration::from_secs_f64(value))
 }
 
