@@ -429,6 +429,10 @@ fn heartbeat(section: &Section<'_, '_>) -> Option<Heartbeat> {
         topics: names(&heartbeat, "topics", "topic"),
         timeout: heartbeat.duration("timeout").unwrap_or(Duration::from_secs(5)),
     };
+    if !out.node && out.topics.is_empty() {
+        let what = "this heartbeat looks at nothing";
+        heartbeat.wrong(heartbeat.place("node"), what, "name topics, or leave 'node' out");
+    }
     if out.timeout < Duration::from_millis(50) {
         let what = "a heartbeat's timeout is at least 50 ms";
         heartbeat.wrong(heartbeat.place("timeout"), what, "write a longer one");

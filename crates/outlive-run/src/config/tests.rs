@@ -217,3 +217,17 @@ fn times_beyond_their_units_or_a_year_are_told_with_both() {
         assert!(parse(&robot(right)).is_ok(), "{right}");
     }
 }
+
+/// The process was never found to hang.
+#[test]
+fn a_heartbeat_that_looks_at_nothing_is_told() {
+    let with = |keys: &str| format!("[process.a]\ncommand = 'a'\nheartbeat = {{ {keys} }}\n");
+    for wrong in ["node = false", "node = false, topics = []"] {
+        let found = problems(&with(wrong));
+        let expect = "3:22: this heartbeat looks at nothing: name topics, or leave 'node' out";
+        assert!(found.len() == 1 && found[0] == expect, "{found:?}");
+    }
+    for right in ["topics = []", "node = false, topics = '/a'", "timeout = '1s'"] {
+        assert!(parse(&with(right)).is_ok(), "{right}");
+    }
+}
