@@ -112,6 +112,41 @@ fn ps_calls_nobody_ready_who_has_ended() {
     }
 }
 
+/// They waited for 5 or 10 s whatever --timeout said, ended with 1, and did not say whose fault it
+/// was.
+#[test]
+fn a_supervisor_that_stands_still_is_not_waited_for_longer_than_asked() {
+    let robot = Robot::new("run-silent", &format!("[process.camera]\ncommand = {IDLE}\n"));
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    robot.until_log("camera", "up");
+    let camera = robot.pid("camera");
+    running.stop();
+    let expect = |args: &str, says: &str| {
+        let told = robot.home.run(args).expect(NOT_FOUND).err;
+        let pid = running.id();
+        assert!(told.contains(&format!("the supervisor (pid {pid}) does not answer")), "{told}");
+        assert!(told.contains(&format!("'kill -CONT {pid}'")), "{told}");
+        assert!(told.contains(says) && told.lines().count() == 1, "{told}");
+    };
+    expect("restart camera --timeout 0", "camera was not restarted");
+    expect("restart camera --timeout 1.5", "camera was not restarted");
+    expect("stop camera --timeout 0", "it may still do what it was asked");
+    expect("stop --timeout 0", "it may still do what it was asked");
+    // It does not have to answer for that.
+    let logs = robot.home.run("logs camera").expect(DONE);
+    assert_eq!((logs.text(), logs.err.as_str()), ("up\n", ""));
+    assert_eq!(robot.home.run("logs nobody").expect(USAGE).text(), "");
+    assert_eq!(robot.pid("camera"), camera, "nothing was done all the while");
+    running.signal(libc::SIGCONT);
+    running.end().expect(DONE);
+    let log = robot.log("run");
+    assert!(
+        !log.contains("to be started again") && log.contains("camera is asked to end"),
+        "{log}"
+    );
+}
+
 #[test]
 fn the_end_of_a_core_stops_the_robot() {
     let robot = Robot::new(

@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{RunDir, State};
@@ -45,15 +46,24 @@ pub enum Answer {
 /// Asks the supervisor of `dir`.
 ///
 /// # Errors
-/// `NotFound` and `ConnectionRefused` when there is none; else what went wrong on the way.
+/// `NotFound` and `ConnectionRefused` when there is none; `TimedOut` when it does not answer, and
+/// it may still do what was asked; else what went wrong on the way.
 pub fn ask(dir: &RunDir, request: &Request, timeout: Duration) -> io::Result<Answer> {
-    let mut stream = connect(dir.path())?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    writeln!(stream, "{}", serde_json::to_string(request)?)?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
+    let line = say(dir.path(), &serde_json::to_string(request)?, timeout).map_err(|e| {
+        // So the kernel says that the time is over.
+        if e.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { e }
+    })?;
     Ok(serde_json::from_str(&line)?)
+}
+
+/// A line to the supervisor; the line that comes back.
+fn say(path: &Path, line: &str, timeout: Duration) -> io::Result<String> {
+    let mut stream = connect(path, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    writeln!(stream, "{line}")?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    Ok(answer)
 }
 
 /// By way of a descriptor: the path itself may be longer than an address can hold.
@@ -61,9 +71,15 @@ fn address(dir: &fs::File) -> String {
     format!("/proc/self/fd/{}/control", dir.as_raw_fd())
 }
 
-fn connect(path: &Path) -> io::Result<UnixStream> {
+/// Nothing that is done with it takes longer than `timeout`, nor does this: whoever accepts nobody
+/// lets only so many wait.
+fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let dir = fs::File::open(path)?;
-    UnixStream::connect(address(&dir))
+    let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+    let stream = UnixStream::from(socket_with(family, SocketType::STREAM, flags, None)?);
+    stream.set_write_timeout(Some(timeout))?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(address(&dir))?)?;
+    Ok(stream)
 }
 
 #[derive(Debug)]
@@ -169,5 +185,19 @@ mod tests {
         server.serve(act);
         assert_eq!(server.fds().count(), 0);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// Who came when so many waited to be accepted waited for ever.
+    #[test]
+    fn a_supervisor_that_accepts_nobody_is_given_up() {
+        let path = std::env::temp_dir().join(format!("outlive-run-silent-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        let server = Server::open(&path).unwrap();
+        rustix::net::listen(&server.listener, 1).unwrap();
+        let connect = || connect(&path, Duration::from_millis(1));
+        let waiting: Vec<_> = (0..2).map(|_| connect().unwrap()).collect();
+        assert_eq!(connect().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(waiting);
+        fs::remove_dir_all(&path).unwrap();
     }
 }

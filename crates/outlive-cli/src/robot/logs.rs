@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use outlive_run::RunDir;
+use outlive_run::{RunDir, State};
 
 use super::ps;
 use crate::complete;
@@ -182,16 +182,27 @@ fn next(path: &Path, ours: &File) -> io::Result<Option<Next>> {
     }
 }
 
+/// Where the log is. A supervisor that hangs need not answer for that: it has written it down.
 fn path(args: &LogsArgs, options: &DomainOptions) -> Result<PathBuf, Failure> {
-    let state = ps::state(&RunDir::of(&options.domain()?), options)?;
-    let own = state.processes.first().map(|first| first.log.with_file_name("run.log"));
-    let of = |name: &str| state.processes.iter().find(|s| s.name == name).map(|s| s.log.clone());
-    let found = if args.name == "run" { own } else { of(&args.name) };
-    found.ok_or_else(|| {
+    let dir = RunDir::of(&options.domain()?);
+    let written = dir.read().ok().flatten();
+    if let Some(path) = written.and_then(|state| log_of(&state, &args.name)) {
+        return Ok(path);
+    }
+    // Written before there was such a process, or not at all: the RAM disk was full.
+    let (state, _) = ps::state(&dir, options)?;
+    log_of(&state, &args.name).ok_or_else(|| {
         let names: Vec<_> = state.processes.iter().map(|s| s.name.as_str()).collect();
         let what = format!("no process '{}': choose one of run, {}", args.name, names.join(", "));
         Failure::new(Code::Usage, what)
     })
+}
+
+fn log_of(state: &State, name: &str) -> Option<PathBuf> {
+    if name == "run" {
+        return state.processes.first().map(|first| first.log.with_file_name("run.log"));
+    }
+    state.processes.iter().find(|s| s.name == name).map(|s| s.log.clone())
 }
 
 fn write(out: &mut Output, bytes: &[u8]) -> Option<Halt> {

@@ -6,6 +6,7 @@ mod requests;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use outlive_run::config::Config;
@@ -18,6 +19,9 @@ use crate::output::print;
 pub(crate) use logs::{LogsArgs, run as logs};
 pub(crate) use ps::{PsArgs, run as ps};
 pub(crate) use requests::{RestartArgs, StopArgs, restart, stop};
+
+/// A supervisor that has not answered for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Start the processes of a robot and keep them running.
 ///

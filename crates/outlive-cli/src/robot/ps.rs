@@ -7,7 +7,7 @@ use outlive_run::config::{Kind, Orphan};
 use outlive_run::{Answer, Identity, Request, RunDir, State, Status, ask};
 use serde::Serialize;
 
-use super::last_state;
+use super::{PATIENCE, last_state};
 use crate::exit::{Code, Failure, Outcome, note};
 use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
@@ -46,31 +46,48 @@ struct Row<'a> {
     log: &'a std::path::Path,
 }
 
-/// The state as the live supervisor says it, or as a dead one said it last.
-pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
-    seen(dir, options).map(|(state, _)| state)
+/// Who said a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The live supervisor, just now.
+    Now,
+    /// One that lives and does not answer, some time ago.
+    BySilent,
+    /// A dead one.
+    ByDead,
 }
 
-/// The same, and whether the supervisor said it just now.
-fn seen(dir: &RunDir, options: &DomainOptions) -> Result<(State, bool), Failure> {
-    match ask(dir, &Request::Ps, Duration::from_secs(5)) {
-        Ok(Answer::Done(state)) => Ok((state, true)),
+/// The state as the live supervisor says it within `patience`, or as it was said last.
+pub(super) fn look(
+    dir: &RunDir,
+    options: &DomainOptions,
+    patience: Duration,
+) -> Result<(State, Said), Failure> {
+    match ask(dir, &Request::Ps, patience) {
+        Ok(Answer::Done(state)) => Ok((state, Said::Now)),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
         Err(e) => {
             let state = last_state(dir, options)?;
-            if state.is_supervised() && e.kind() != std::io::ErrorKind::ConnectionRefused {
-                let pid = state.supervisor.pid;
-                note(format_args!(
-                    "the supervisor (pid {pid}) does not answer; this is its last report"
-                ));
-            }
-            Ok((state, false))
+            let refuses = e.kind() == std::io::ErrorKind::ConnectionRefused;
+            let silent = state.is_supervised() && !refuses;
+            Ok((state, if silent { Said::BySilent } else { Said::ByDead }))
         }
     }
 }
 
+/// The same for who wants to know only how it is; what is not of just now is noted.
+pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<(State, Said), Failure> {
+    let (state, said) = look(dir, options, PATIENCE)?;
+    if said == Said::BySilent {
+        let pid = state.supervisor.pid;
+        note(format_args!("the supervisor (pid {pid}) does not answer; this is its last report"));
+    }
+    Ok((state, said))
+}
+
 pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
-    let (state, answered) = seen(&RunDir::of(&options.domain()?), options)?;
+    let (state, said) = self::state(&RunDir::of(&options.domain()?), options)?;
+    let answered = said == Said::Now;
     // In another container it lives and cannot be seen: its pids are not of this one.
     let supervised = answered || state.is_supervised();
     let live = |s: &Status| s.process.filter(|identity| answered || identity.is_alive());

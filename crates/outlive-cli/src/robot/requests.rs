@@ -1,16 +1,20 @@
 //! `outlive restart` and `outlive stop`.
 
-use std::io;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use outlive_run::{Answer, Phase, Request, RunDir, State, ask, end_orphans};
 
-use super::{nobody, ps};
+use super::ps::{self, Said};
+use super::{PATIENCE, nobody};
 use crate::complete;
 use crate::exit::{Code, Failure, Outcome};
 use crate::options::{DomainOptions, seconds};
 use crate::output::print;
+
+/// To answer, a supervisor has at least so long.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// Restart a service, or start one that was stopped or has failed.
 ///
@@ -40,13 +44,18 @@ pub(crate) struct StopArgs {
 }
 
 pub(crate) fn restart(args: &RestartArgs, options: &DomainOptions) -> Outcome {
-    let dir = RunDir::of(&options.domain()?);
-    let before = ps::state(&dir, options)?;
-    let old = before.processes.iter().find(|s| s.name == args.name).and_then(|s| s.process);
-    request(&dir, &Request::Restart(args.name.clone()), options)?;
-    let name = &args.name;
-    wait(args.timeout, &format!("{name} is not ready yet"), || {
-        let now = ps::state(&dir, options)?;
+    let (dir, name) = (RunDir::of(&options.domain()?), &args.name);
+    let (before, said) = ps::look(&dir, options, patience(args.timeout))?;
+    if said == Said::BySilent {
+        return Err(Failure::new(
+            Code::NotFound,
+            silence(&dir, &format!("{name} was not restarted")),
+        ));
+    }
+    let old = before.processes.iter().find(|s| s.name == *name).and_then(|s| s.process);
+    request(&dir, &Request::Restart(name.clone()), args.timeout, options)?;
+    wait(args.timeout, |patience| {
+        let (now, said) = ps::look(&dir, options, patience)?;
         let Some(status) = now.processes.iter().find(|s| s.name == *name) else {
             return Err(Failure::new(Code::Failed, format!("{name} is no longer in the file")));
         };
@@ -58,36 +67,36 @@ pub(crate) fn restart(args: &RestartArgs, options: &DomainOptions) -> Outcome {
             // Without a process it was told to wait for its start before it answered.
             Phase::Ready | Phase::Done if status.process != old || old.is_none() => {
                 let pid = status.process.map_or("-".into(), |p| p.pid.to_string());
-                Ok(Some(format!("{name} {} (pid {pid})\n", status.phase.name())))
+                Ok(Look::Over(format!("{name} {} (pid {pid})\n", status.phase.name())))
             }
-            _ => Ok(None),
+            _ => Ok(not_yet(&dir, said, format!("{name} is not ready yet"))),
         }
     })
 }
 
 pub(crate) fn stop(args: &StopArgs, options: &DomainOptions) -> Outcome {
     let dir = RunDir::of(&options.domain()?);
-    match &args.name {
-        Some(name) => {
-            request(&dir, &Request::Stop(Some(name.clone())), options)?;
-            wait(args.timeout, &format!("{name} has not ended yet"), || {
-                let now = ps::state(&dir, options)?;
-                let of = now.processes.iter().find(|s| s.name == *name);
-                let over = of.is_none_or(|s| s.process.is_none());
-                Ok(over.then(|| format!("{name} stopped\n")))
-            })
+    let Some(name) = &args.name else { return stop_robot(&dir, args.timeout, options) };
+    request(&dir, &Request::Stop(Some(name.clone())), args.timeout, options)?;
+    wait(args.timeout, |patience| {
+        let (now, said) = ps::look(&dir, options, patience)?;
+        let of = now.processes.iter().find(|s| s.name == *name);
+        if of.is_none_or(|s| s.process.is_none()) {
+            return Ok(Look::Over(format!("{name} stopped\n")));
         }
-        None => stop_robot(&dir, args.timeout, options),
-    }
+        Ok(not_yet(&dir, said, format!("{name} has not ended yet")))
+    })
 }
 
 fn stop_robot(dir: &RunDir, timeout: Duration, options: &DomainOptions) -> Outcome {
-    match ask(dir, &Request::Stop(None), Duration::from_secs(5)) {
-        Ok(Answer::Done(_)) => wait(timeout, "the robot has not stopped yet", || {
-            Ok((!dir.path().exists()).then(|| "stopped\n".to_owned()))
+    match ask(dir, &Request::Stop(None), patience(timeout)) {
+        Ok(Answer::Done(_)) => wait(timeout, |_| match dir.path().exists() {
+            true => Ok(Look::NotYet("the robot has not stopped yet".into())),
+            false => Ok(Look::Over("stopped\n".into())),
         }),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
         Err(_) if !dir.path().exists() => Err(nobody(options)),
+        Err(e) if e.kind() == ErrorKind::TimedOut => Err(unanswered(dir)),
         Err(_) => {
             let ended = end_orphans(dir).map_err(|e| Failure::io("end what is left", &e))?;
             let Some(ended) = ended else {
@@ -102,12 +111,18 @@ fn stop_robot(dir: &RunDir, timeout: Duration, options: &DomainOptions) -> Outco
     }
 }
 
-fn request(dir: &RunDir, request: &Request, options: &DomainOptions) -> Result<State, Failure> {
-    match ask(dir, request, Duration::from_secs(5)) {
+fn request(
+    dir: &RunDir,
+    request: &Request,
+    timeout: Duration,
+    options: &DomainOptions,
+) -> Result<State, Failure> {
+    match ask(dir, request, patience(timeout)) {
         Ok(Answer::Done(state)) => Ok(state),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Usage, why)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(nobody(options)),
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Err(Failure::new(
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(nobody(options)),
+        Err(e) if e.kind() == ErrorKind::TimedOut => Err(unanswered(dir)),
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(Failure::new(
             Code::NotFound,
             "the supervisor is dead: 'outlive run' takes over what still runs",
         )),
@@ -115,20 +130,53 @@ fn request(dir: &RunDir, request: &Request, options: &DomainOptions) -> Result<S
     }
 }
 
-/// Looks until `look` has something to say.
-fn wait(
-    timeout: Duration,
-    late: &str,
-    mut look: impl FnMut() -> Result<Option<String>, Failure>,
-) -> Outcome {
+/// How long to wait for an answer, if there is so much time left for all. A supervisor that does
+/// not hang has a moment to say that it will, or will not, also if nothing else is waited for.
+fn patience(left: Duration) -> Duration {
+    left.clamp(ANSWER, PATIENCE)
+}
+
+/// A request that was sent and not answered.
+fn unanswered(dir: &RunDir) -> Failure {
+    Failure::new(Code::NotFound, silence(dir, "it may still do what it was asked"))
+}
+
+/// That the supervisor does not answer, what that means, and what to do about it.
+fn silence(dir: &RunDir, meaning: &str) -> String {
+    // One of another container has another number there.
+    let state = dir.read().ok().flatten().filter(State::is_supervised);
+    let Some(pid) = state.map(|state| state.supervisor.pid) else {
+        return format!("the supervisor does not answer, {meaning}: continue it, or end it");
+    };
+    format!(
+        "the supervisor (pid {pid}) does not answer, {meaning}: 'kill -CONT {pid}' if it was \
+         stopped, else 'kill -KILL {pid}', and 'outlive run' takes over"
+    )
+}
+
+/// What is seen of what is waited for.
+enum Look {
+    /// It is over, with this line.
+    Over(String),
+    /// It is not; what to say if there is no time left.
+    NotYet(String),
+}
+
+fn not_yet(dir: &RunDir, said: Said, what: String) -> Look {
+    Look::NotYet(if said == Said::BySilent { silence(dir, &what) } else { what })
+}
+
+/// Looks until it is over; `look` is told how long it may take.
+fn wait(timeout: Duration, mut look: impl FnMut(Duration) -> Result<Look, Failure>) -> Outcome {
     if timeout.is_zero() {
         return Ok(Code::Done);
     }
     let begun = Instant::now();
     loop {
-        if let Some(line) = look()? {
-            return print(&line);
-        }
+        let late = match look(patience(timeout.saturating_sub(begun.elapsed())))? {
+            Look::Over(line) => return print(&line),
+            Look::NotYet(late) => late,
+        };
         if begun.elapsed() > timeout {
             return Err(Failure::new(Code::NotFound, late));
         }
