@@ -257,6 +257,49 @@ fn damage_is_skipped_told_and_ends_with_its_code() {
     home.run(&format!("info --check {}", mended.display())).expect(DONE);
 }
 
+/// Its messages were left out in silence, or it had no topic, and `--check` found nothing.
+#[test]
+fn a_wrong_bit_in_the_index_is_told_and_costs_nothing() {
+    let home = Home::new("record-index");
+    let file = home.root().with_extension("mcap");
+    let out = file.display();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<f64>("/angle").unwrap().publisher().unwrap();
+    for compression in ["lz4", "zstd", "none"] {
+        for _ in 0..3 {
+            publisher.publish(&0.5).unwrap();
+        }
+        let how = format!("--overwrite --compression {compression} --output {out}");
+        home.run(&format!("record /angle --history 3 --count 3 {how}")).expect(DONE);
+        home.run(&format!("info --check {out}")).expect(DONE);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+        // The statistics, in which the only channel has its count at the end.
+        let mut at = number(bytes.len() - 28);
+        while bytes[at] != 11 {
+            at += 9 + number(at + 1);
+        }
+        let channel = at + 9 + number(at + 1) - 10;
+        assert_eq!(bytes[channel..channel + 4], [1, 0, 3, 0]);
+        bytes[channel] ^= 2;
+        std::fs::write(&file, &bytes).unwrap();
+        let why = "the checksum of its index is wrong, so all of it was read";
+        for (command, code, says) in [
+            ("info", CORRUPT, why),
+            ("info --check", CORRUPT, why),
+            ("play --rate 1000 --remap /angle:=/again", CORRUPT, "played 3 messages"),
+            ("convert --overwrite", CORRUPT, "3 messages of 1 topic"),
+            ("recover --overwrite", DONE, "3 messages into"),
+        ] {
+            let told = home.run(&format!("{command} {out}")).expect(code).err;
+            assert!(told.contains(why) && told.contains(says), "{command}: {told}");
+        }
+        let whole = file.with_extension("recovered.mcap");
+        home.run(&format!("info --check {}", whole.display())).expect(DONE);
+        assert_eq!(info(&home, &whole)["messages"], 3);
+    }
+}
+
 #[test]
 fn a_topic_that_is_excluded_is_not_recorded() {
     let home = Home::new("record-exclude");

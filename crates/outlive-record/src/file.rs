@@ -38,12 +38,14 @@ pub enum Compression {
 impl Compression {
     /// For a writer into a [`Sink`].
     pub(crate) fn into_options(self) -> mcap::WriteOptions {
-        // Chunks have checksums of their own.
-        let options =
-            mcap::WriteOptions::new().disable_seeking(true).calculate_data_section_crc(false);
+        let options = mcap::WriteOptions::new().disable_seeking(true);
         match self {
             Self::Lz4 => options.compression(Some(mcap::Compression::Lz4)),
-            Self::Zstd => options.compression(None).calculate_summary_section_crc(false),
+            // The sink has the checksums.
+            Self::Zstd => options
+                .compression(None)
+                .calculate_data_section_crc(false)
+                .calculate_summary_section_crc(false),
             Self::None => options.compression(None),
         }
     }

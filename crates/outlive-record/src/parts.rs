@@ -443,7 +443,8 @@ impl Recording {
             *self.losses.entry(by.clone()).or_default() += count;
         }
         let mut damage = part.damage.clone();
-        damage.first = damage.first.map(|first| format!("{}: {first}", part.path.display()));
+        let named = |why: String| format!("{}: {why}", part.path.display());
+        (damage.first, damage.differs) = (damage.first.map(named), damage.differs.map(named));
         self.damage.merge(&damage);
         let mut channels = HashMap::new();
         for recorded in &part.sources {

@@ -1,6 +1,6 @@
 //! Reading files, finished or not, of ours or of others.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,14 @@ use crate::Error;
 use crate::channel::Source;
 use crate::file::{ABOUT, LOSSES};
 use crate::parts::{self, ANEW, Part};
-use crate::scan::{Channels, Damage, Item, Limits, Scanner};
+use crate::scan::{Channels, Damage, HEAD_BYTES, Item, Limits, Scanner, checksum};
 
 /// An index that claims to be longer is none, bytes.
 const RECORD_BYTES_MAX: u64 = 2 << 30;
+/// Of a footer's record; it is followed by magic bytes.
+const FOOTER_BYTES: usize = HEAD_BYTES as usize + 20;
+/// In it, before its checksum: that much the checksum of the index covers of it.
+const FOOTER_CRC_AT: usize = FOOTER_BYTES - 4;
 
 /// What a file has, without its messages; or several files that are one recording.
 #[derive(Clone, Debug)]
@@ -53,6 +57,8 @@ pub struct Recording {
     pub damage: Damage,
     limits: Limits,
     pub(crate) channels: HashMap<u16, Arc<mcap::Channel<'static>>>,
+    /// It was not read, but its index, which is proved.
+    is_indexed: bool,
     /// Where its chunks are, in their order; none where no index says so.
     index: Vec<Chunk>,
     /// Its files, if there are several.
@@ -90,7 +96,8 @@ pub struct RecordedSource {
 pub struct Messages {
     /// Files that follow.
     next: VecDeque<Piece>,
-    current: Option<(Scanner, Channels, Piece)>,
+    /// With the messages that were read of it.
+    current: Option<(Scanner, Channels, Piece, u64)>,
     limits: Limits,
     first_ns: u64,
     last_ns: u64,
@@ -107,6 +114,19 @@ struct Piece {
     renamed: Option<Arc<HashMap<u16, Arc<mcap::Channel<'static>>>>>,
     /// Where chunks begin and end.
     span: Option<(u64, u64)>,
+    /// How many messages its index counts, or how many chunks within `span`; none if that was not
+    /// believed.
+    count: Option<u64>,
+}
+
+/// The end of a file, with its index.
+#[derive(Default)]
+struct Ending {
+    index: Option<Summary>,
+    /// A checksum proves the index.
+    is_proved: bool,
+    /// What is damaged.
+    wrong: Option<&'static str>,
 }
 
 impl std::fmt::Debug for Messages {
@@ -116,8 +136,8 @@ impl std::fmt::Debug for Messages {
 }
 
 impl Recording {
-    /// Reads the index at the file's end, or all of the file if nobody finished it and there is
-    /// none. All files of a split recording are read as one, in order; so are those of a directory,
+    /// Reads the index at the file's end, or all of the file if there is none, as nobody finished
+    /// it, or none that a checksum proves. All files of a split recording are read as one, in order; so are those of a directory,
     /// such as a bag of ROS 2.
     ///
     /// # Errors
@@ -154,6 +174,7 @@ impl Recording {
             damage: Damage::default(),
             limits,
             channels: HashMap::new(),
+            is_indexed: false,
             index: Vec::new(),
             parts: Vec::new(),
             gaps: Damage::default(),
@@ -175,20 +196,28 @@ impl Recording {
         let mut recording = Self::empty(path, limits);
         let file_bytes = file.metadata().map_err(io)?.len();
         (recording.files, recording.file_bytes) = (vec![path.into()], file_bytes);
-        let found = summary(&mut file, file_bytes);
-        recording.finished = found.is_some();
-        if let Some(summary) = &found {
+        let ending = Ending::of(&mut file, file_bytes);
+        recording.finished = ending.index.is_some();
+        if let Some(summary) = &ending.index {
             // Parts of a damaged file may be described nowhere else.
             let owned =
                 |(id, channel): (&u16, &Arc<mcap::Channel<'static>>)| (*id, channel.clone());
             recording.channels = summary.channels.iter().map(owned).collect();
         }
-        let indexed = match found.filter(|summary| summary.stats.is_some() && !check) {
-            Some(summary) => recording.indexed(&mut file, &summary).is_ok(),
-            None => false,
-        };
-        if !indexed {
-            recording.scan()?;
+        if let Some(why) = ending.wrong {
+            recording.damage.add_difference(format_args!("{why}, so all of it was read"));
+        }
+        let index = ending.index.as_ref();
+        let index = index.filter(|of| of.stats.is_some() && ending.is_proved && !check);
+        let indexed = index.map(|summary| recording.indexed(&mut file, summary));
+        recording.is_indexed = indexed == Some(Ok(()));
+        if !recording.is_indexed {
+            recording.scan(&mut file, &ending, check)?;
+        }
+        if let Some(Err(why)) = indexed
+            && !recording.damage.is_some()
+        {
+            recording.damage.add_difference(why);
         }
         recording.sources.sort_by(|a, b| {
             let key = |s: &RecordedSource| (s.source.topic.clone(), s.channel);
@@ -207,16 +236,18 @@ impl Recording {
     }
 
     /// The messages that were recorded from `first_ns` to `last_ns`, ns since the epoch. Chunks
-    /// before and after them are not read if the file has an index.
+    /// before and after them are not read if the file has an index that a checksum proves.
     ///
     /// # Errors
     /// As [`Recording::messages`].
     pub fn messages_between(&self, first_ns: u64, last_ns: u64) -> Result<Messages, Error> {
-        let piece = |of: &Self, renamed| Piece {
-            path: of.files.first().unwrap_or(&of.path).clone(),
-            known: of.channels.clone(),
-            renamed,
-            span: of.span(first_ns, last_ns),
+        let piece = |of: &Self, renamed| {
+            let span = of.span(first_ns, last_ns);
+            let within = |(at, end)| of.index.iter().filter(|c| at <= c.at && c.end <= end).count();
+            let count = span.map_or(of.messages, |span| within(span) as u64);
+            let count = of.is_indexed.then_some(count);
+            let path = of.files.first().unwrap_or(&of.path).clone();
+            Piece { path, known: of.channels.clone(), renamed, span, count }
         };
         let next = match self.parts.is_empty() {
             true => VecDeque::from([piece(self, None)]),
@@ -229,7 +260,8 @@ impl Recording {
                 parts.map(|part| piece(&part.recording, Some(part.channels.clone()))).collect()
             }
         };
-        let (current, limits, damage) = (None, self.limits, self.gaps.clone());
+        let (current, limits) = (None, self.limits);
+        let damage = Damage { differs: self.damage.differs.clone(), ..self.gaps.clone() };
         let mut all = Messages { next, current, limits, first_ns, last_ns, damage, failed: false };
         all.open_next()?;
         Ok(all)
@@ -269,7 +301,7 @@ impl Recording {
         Error::Corrupt { path: self.path.clone(), why: why.into() }
     }
 
-    fn indexed(&mut self, file: &mut File, summary: &Summary) -> Result<(), Error> {
+    fn indexed(&mut self, file: &mut File, summary: &Summary) -> Result<(), String> {
         let Some(stats) = &summary.stats else { return Ok(()) };
         self.messages = stats.message_count;
         (self.start_ns, self.end_ns) = (stats.message_start_time, stats.message_end_time);
@@ -287,14 +319,14 @@ impl Recording {
                         about = Some(metadata);
                     }
                     Some(Ok(Record::Metadata(metadata))) => losses = Some(metadata),
-                    _ => return Err(self.corrupt("its index names metadata that is not there")),
+                    _ => return Err("its index names metadata that is not there".into()),
                 }
             }
         }
         let mut sources = Vec::new();
         for (id, channel) in &summary.channels {
             let messages = stats.channel_message_counts.get(id).copied().unwrap_or(0);
-            let source = Source::of(channel).map_err(|why| self.corrupt(why))?;
+            let source = Source::of(channel)?;
             sources.push(RecordedSource { channel: *id, source, messages });
         }
         self.sources = sources;
@@ -303,13 +335,13 @@ impl Recording {
         Ok(())
     }
 
-    fn header(&mut self, body: Option<&[u8]>) -> Result<(), Error> {
+    fn header(&mut self, body: Option<&[u8]>) -> Result<(), String> {
         match body.map(|body| mcap::parse_record(op::HEADER, body)) {
             Some(Ok(Record::Header(header))) => {
                 (self.profile, self.library) = (header.profile, header.library);
                 Ok(())
             }
-            _ => Err(self.corrupt("its header is missing")),
+            _ => Err("its header is missing".into()),
         }
     }
 
@@ -324,11 +356,13 @@ impl Recording {
         }
     }
 
-    /// Reads all of a file that has no index, or a damaged one.
-    fn scan(&mut self) -> Result<(), Error> {
+    /// Reads all of a file that has no index, or one that is not to be believed. `check`: also its
+    /// checksum.
+    fn scan(&mut self, file: &mut File, ending: &Ending, check: bool) -> Result<(), Error> {
         let mut scanner =
             Scanner::open(&self.path, self.limits).map_err(|e| self.no_recording(e))?;
         let mut known = Channels::known(self.channels.clone());
+        let listed = std::mem::take(&mut self.channels);
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
         let mut times: Option<(u64, u64)> = None;
         let mut records = 0;
@@ -355,7 +389,29 @@ impl Recording {
             return Err(self.corrupt("its header is missing"));
         }
         (self.start_ns, self.end_ns) = times.unwrap_or_default();
+        self.chunks = scanner.chunks;
+        if !scanner.damage.is_some() {
+            let differs = match &ending.index {
+                Some(index) if ending.wrong.is_none() => self.difference(file, index, &counts),
+                _ => None,
+            };
+            let differs = differs.or_else(|| match scanner.ended {
+                Some((at, sum)) if check && sum != 0 => {
+                    (checksum(file, 0, at) != Some(sum)).then(|| {
+                        "the checksum of its data is wrong, though all chunks are right".into()
+                    })
+                }
+                None if self.finished => Some("nothing marks the end of its data".into()),
+                _ => None,
+            });
+            differs.into_iter().for_each(|why| scanner.damage.add_difference(why));
+        }
         for (id, channel) in &known.channels {
+            let of_index = listed.get(id).is_some_and(|of| Arc::ptr_eq(of, channel));
+            if of_index && !ending.is_proved && !counts.contains_key(id) {
+                // There is none, perhaps.
+                continue;
+            }
             let messages = counts.remove(id).unwrap_or(0);
             match Source::of(channel) {
                 Ok(source) => {
@@ -368,12 +424,75 @@ impl Recording {
                 }
             }
         }
-        self.chunks = scanner.chunks;
-        self.finished |= scanner.ended;
-        self.damage = scanner.damage;
+        self.finished |= scanner.ended.is_some();
+        self.damage.merge(&scanner.damage);
         self.damage.orphans += counts.values().sum::<u64>();
         self.channels = known.channels;
         Ok(())
+    }
+
+    /// Where the index of a file disagrees with what was read of it, so many messages by channel.
+    fn difference(
+        &self,
+        file: &mut File,
+        index: &Summary,
+        counts: &BTreeMap<u16, u64>,
+    ) -> Option<String> {
+        let chunks = index.chunk_indexes.iter();
+        let chunks = chunks.map(|c| (op::CHUNK, c.chunk_start_offset, c.chunk_length));
+        let others = index.metadata_indexes.iter().map(|m| (op::METADATA, m.offset, m.length));
+        let attached = index.attachment_indexes.iter();
+        let attached = attached.map(|a| (op::ATTACHMENT, a.offset, a.length));
+        for (opcode, at, bytes) in chunks.chain(others).chain(attached) {
+            if head_at(file, at) != Some((opcode, bytes.saturating_sub(HEAD_BYTES))) {
+                return Some(format!("its index names a record at byte {at} that is not there"));
+            }
+        }
+        let stats = index.stats.as_ref()?;
+        let messages = counts.values().sum::<u64>();
+        let by_channel = &stats.channel_message_counts;
+        let wrong = |(id, count): (&u16, &u64)| counts.get(id).copied().unwrap_or(0) != *count;
+        if stats.message_count != messages || by_channel.iter().any(wrong) {
+            let said = stats.message_count;
+            return Some(format!("its index counts {said} messages, and {messages} are there"));
+        }
+        let times = (stats.message_start_time, stats.message_end_time);
+        let listed: BTreeSet<_> =
+            index.chunk_indexes.iter().map(|chunk| chunk.chunk_start_offset).collect();
+        if u64::from(stats.chunk_count) != self.chunks
+            || (!listed.is_empty() && listed.len() as u64 != self.chunks)
+            || (messages > 0 && times != (self.start_ns, self.end_ns))
+        {
+            return Some("its index has other chunks or times than its data".into());
+        }
+        None
+    }
+}
+
+impl Ending {
+    fn of(file: &mut File, file_bytes: u64) -> Self {
+        let mut end = [0; FOOTER_BYTES + mcap::MAGIC.len()];
+        let at = file_bytes.saturating_sub(end.len() as u64);
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut end));
+        let (footer, magic) = end.split_at(FOOTER_BYTES);
+        let head = Some((op::FOOTER, (FOOTER_BYTES as u64) - HEAD_BYTES));
+        let ends = [head_of(footer) == head, magic == mcap::MAGIC];
+        if read.is_err() || ends == [false; 2] {
+            // It was cut off.
+            return Self::default();
+        }
+        let index = summary(file, file_bytes);
+        let begin = u64::from_le_bytes(footer[9..17].try_into().unwrap_or_default());
+        let sum = u32::from_le_bytes(footer[FOOTER_CRC_AT..].try_into().unwrap_or_default());
+        let mut proves = || checksum(file, begin, at + FOOTER_CRC_AT as u64) == Some(sum);
+        let wrong = match () {
+            () if ends != [true; 2] => Some("its last bytes are wrong"),
+            // It has no index.
+            () if begin == 0 => None,
+            () if sum != 0 && !proves() => Some("the checksum of its index is wrong"),
+            () => None,
+        };
+        Self { index, is_proved: wrong.is_none() && sum != 0, wrong }
     }
 }
 
@@ -406,15 +525,19 @@ impl Messages {
                 scanner.only(at, end)?;
             }
             let channels = Channels::known(piece.known.clone());
-            self.current = Some((scanner, channels, piece));
+            self.current = Some((scanner, channels, piece, 0));
             return Ok(true);
         }
         Ok(false)
     }
 
     fn read(&mut self) -> Result<Option<Message<'static>>, Error> {
-        while let Some((scanner, channels, piece)) = &mut self.current {
+        while let Some((scanner, channels, piece, messages)) = &mut self.current {
             let Some(item) = scanner.next()? else {
+                let found = if piece.span.is_some() { scanner.chunks } else { *messages };
+                if piece.count.is_some_and(|count| count != found) && !scanner.damage.is_some() {
+                    scanner.damage.add_difference("its index counts other messages than are there");
+                }
                 if self.open_next()? {
                     continue;
                 }
@@ -422,6 +545,7 @@ impl Messages {
             };
             match item {
                 Item::Message(header, data) => {
+                    *messages += 1;
                     let id = &header.channel_id;
                     let channel = match &piece.renamed {
                         Some(renamed) => renamed.get(id),
@@ -498,14 +622,24 @@ fn summary(file: &mut File, file_bytes: u64) -> Option<Summary> {
 
 /// The body of the record at `offset`, if it is such a one of at most so many bytes.
 pub(crate) fn record_at(file: &mut File, opcode: u8, offset: u64, most: u64) -> Option<Vec<u8>> {
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    let mut head = [0; 9];
-    file.read_exact(&mut head).ok()?;
-    let len = u64::from_le_bytes(head[1..].try_into().ok()?);
-    if head[0] != opcode || len > most {
+    let (of, len) = head_at(file, offset)?;
+    if of != opcode || len > most {
         return None;
     }
     let mut body = vec![0; len as usize];
     file.read_exact(&mut body).ok()?;
     Some(body)
+}
+
+/// Opcode and length of what is at `offset`.
+fn head_at(file: &mut File, offset: u64) -> Option<(u8, u64)> {
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut head = [0; HEAD_BYTES as usize];
+    file.read_exact(&mut head).ok()?;
+    head_of(&head)
+}
+
+fn head_of(record: &[u8]) -> Option<(u8, u64)> {
+    let (opcode, length) = record.get(..HEAD_BYTES as usize)?.split_first()?;
+    Some((*opcode, u64::from_le_bytes(length.try_into().ok()?)))
 }

@@ -53,6 +53,9 @@ pub struct Damage {
     pub orphans: u64,
     /// What was wrong at the first of them.
     pub first: Option<String>,
+    /// Why the file is not as it was written, though for that nothing is left out: its index, or
+    /// the checksum of all of it, is wrong.
+    pub differs: Option<String>,
 }
 
 impl Damage {
@@ -63,9 +66,18 @@ impl Damage {
         self.first.get_or_insert_with(|| why.to_string());
     }
 
-    /// Whether anything is missing.
+    /// Whether anything is wrong.
     pub fn is_some(&self) -> bool {
+        self.is_loss() || self.differs.is_some()
+    }
+
+    /// Whether anything is missing.
+    pub fn is_loss(&self) -> bool {
         self.places + self.orphans > 0
+    }
+
+    pub(crate) fn add_difference(&mut self, why: impl std::fmt::Display) {
+        self.differs.get_or_insert_with(|| why.to_string());
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -74,6 +86,9 @@ impl Damage {
         self.orphans += other.orphans;
         if self.first.is_none() {
             self.first.clone_from(&other.first);
+        }
+        if self.differs.is_none() {
+            self.differs.clone_from(&other.differs);
         }
     }
 
@@ -88,6 +103,11 @@ impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (parts, are) = if self.places == 1 { ("part", "is") } else { ("parts", "are") };
         let Self { places, bytes, .. } = self;
+        match &self.differs {
+            Some(why) if !self.is_loss() => return f.write_str(why),
+            Some(why) => write!(f, "{why}; ")?,
+            None => {}
+        }
         write!(f, "{places} damaged {parts} of {bytes} bytes {are} left out")?;
         if self.orphans > 0 {
             let messages = if self.orphans == 1 { "message" } else { "messages" };
@@ -146,8 +166,8 @@ pub(crate) struct Scanner {
     whole: bool,
     pub(crate) damage: Damage,
     pub(crate) chunks: u64,
-    /// It ends like a finished file.
-    pub(crate) ended: bool,
+    /// Where its data end, and their checksum or 0, if it ends like a finished file.
+    pub(crate) ended: Option<(u64, u32)>,
 }
 
 impl Scanner {
@@ -187,7 +207,7 @@ impl Scanner {
             whole: is_magic[1],
             damage,
             chunks: 0,
-            ended: false,
+            ended: None,
         })
     }
 
@@ -268,7 +288,13 @@ impl Scanner {
         }
         self.read(at, &mut head)?;
         let (opcode, bytes) = (head[0], length(&head));
-        let known = (op::HEADER..=op::DATA_END).contains(&opcode) || opcode >= 0x80;
+        let known = match opcode {
+            op::HEADER | op::ATTACHMENT | op::METADATA | op::DATA_END => true,
+            op::SCHEMA..=op::MESSAGE_INDEX => true,
+            // One of these may have been a chunk's; all others are of an index.
+            0x80.. => !self.has_chunk(at)?,
+            _ => false,
+        };
         if !known || bytes > left - HEAD_BYTES {
             self.look_for_chunk(at, known)?;
             return Ok(None);
@@ -285,7 +311,11 @@ impl Scanner {
                 }
             }
             // Behind it there is only what stands in the file already.
-            op::DATA_END if bytes == 4 => (self.over, self.ended) = (true, true),
+            op::DATA_END if bytes == 4 => {
+                let mut sum = [0; 4];
+                self.read(at + HEAD_BYTES, &mut sum)?;
+                (self.over, self.ended) = (true, Some((at, u32::from_le_bytes(sum))));
+            }
             op::HEADER | op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA => {
                 if bytes > self.limits.chunk_bytes_max {
                     self.damage.add(bytes, at, self.too_large("record", bytes));
@@ -298,6 +328,15 @@ impl Scanner {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// Whether the record at `at` looks like a chunk, but for its opcode.
+    fn has_chunk(&mut self, at: u64) -> Result<bool, Error> {
+        let left = self.len - at;
+        let mut head = [0; HEAD_BYTES as usize + CHUNK_HEAD_BYTES as usize + NAME_BYTES_MAX];
+        let n = head.len().min(left as usize);
+        self.read(at, &mut head[..n])?;
+        Ok(is_chunk(&head[..n], left))
     }
 
     fn too_large(&self, what: &str, bytes: u64) -> String {
@@ -391,6 +430,20 @@ impl Scanner {
         let moved = here.and_then(|here| self.file.seek_relative(at as i64 - here as i64));
         let read = moved.and_then(|()| self.file.read_exact(into));
         read.map_err(|e| Error::io("read", &self.path, e))
+    }
+}
+
+/// The checksum of the bytes of a file from one place to another; none if they cannot be read.
+pub(crate) fn checksum(file: &mut File, from: u64, to: u64) -> Option<u32> {
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let bytes = to.checked_sub(from)?;
+    let mut block = vec![0; bytes.min(BLOCK_BYTES as u64) as usize];
+    let (mut sum, mut rest) = (crc32fast::Hasher::new(), file.take(bytes));
+    loop {
+        match rest.read(&mut block).ok()? {
+            0 => return (rest.limit() == 0).then(|| sum.finalize()),
+            n => sum.update(&block[..n]),
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //! `mcap` compresses zstd only with zstd's C code. Here it writes chunks that are not compressed,
 //! and each is compressed on its way into the file, by a compressor in Rust. What follows finds its
 //! place by asking how far the file is ([`Seek::stream_position`]), so offsets are right; only the
-//! index of a chunk repeats its length, and is changed as it passes by. The checksum of the summary
-//! would be that of other bytes: there is none.
+//! index of a chunk repeats its length, and is changed as it passes by. So are the checksums of the
+//! data and of the index: `mcap` would tell those of other bytes.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
+use crc32fast::Hasher;
 use mcap::records::op;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -29,6 +30,8 @@ const CHUNK_DATA_AT: usize = CHUNK_NAME_AT + 4 + 8;
 const INDEX_START_AT: usize = 16;
 const INDEX_LENGTH_AT: usize = 24;
 const INDEX_TABLE_AT: usize = 32;
+/// In a footer, before its checksum: where the index and its table of contents begin.
+const FOOTER_CRC_AT: usize = 16;
 const NAME: &[u8] = b"zstd";
 
 /// A file that knows its length and is never sought in.
@@ -45,6 +48,8 @@ struct Zstd {
     begun: Vec<u8>,
     /// By where they begin, what chunks that were compressed are long: records and compressed data.
     chunks: HashMap<u64, (u64, u64)>,
+    /// Checksum of what was written of the data, and then of the index.
+    sum: Hasher,
     /// The magic bytes at the beginning have passed; the footer has passed.
     head: bool,
     foot: bool,
@@ -59,6 +64,9 @@ impl Sink {
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.to.write_all(bytes)?;
+        if let Some(zstd) = &mut self.zstd {
+            zstd.sum.update(bytes);
+        }
         self.bytes.set(self.bytes.get() + bytes.len() as u64);
         Ok(())
     }
@@ -71,15 +79,17 @@ impl Sink {
         let other = match opcode {
             op::CHUNK => zstd.chunk(at, body),
             op::CHUNK_INDEX => zstd.index(body),
-            op::FOOTER => {
-                zstd.foot = true;
-                None
-            }
+            op::DATA_END => Some(zstd.sum.clone().finalize().to_le_bytes().to_vec()),
+            op::FOOTER => zstd.footer(record),
             _ => None,
         };
         let Some(body) = other else { return self.put(record) };
         self.put(&[&[opcode][..], &(body.len() as u64).to_le_bytes()].concat())?;
-        self.put(&body)
+        self.put(&body)?;
+        if let Some(zstd) = self.zstd.as_mut().filter(|_| opcode == op::DATA_END) {
+            zstd.sum = Hasher::new();
+        }
+        Ok(())
     }
 }
 
@@ -125,6 +135,15 @@ impl Zstd {
         out.extend(packed.to_le_bytes());
         out.extend(unpacked.to_le_bytes());
         Some(out)
+    }
+
+    /// The footer, which has the checksum of the index and of itself up to there.
+    fn footer(&mut self, record: &[u8]) -> Option<Vec<u8>> {
+        self.foot = true;
+        let before = record.get(..HEAD_BYTES + FOOTER_CRC_AT)?;
+        self.sum.update(before);
+        let sum = self.sum.clone().finalize();
+        Some([&before[HEAD_BYTES..], &sum.to_le_bytes()].concat())
     }
 }
 

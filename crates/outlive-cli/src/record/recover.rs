@@ -70,7 +70,6 @@ pub(crate) fn run(args: &RecoverArgs) -> Outcome {
     note(format_args!("{} into {}", count(done.messages, "message"), output.display()));
     if done.damage.is_some() {
         note(&done.damage);
-        return Ok(Code::Loss);
     }
-    Ok(Code::Done)
+    Ok(if done.damage.is_loss() { Code::Loss } else { Code::Done })
 }
