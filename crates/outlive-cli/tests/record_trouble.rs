@@ -443,6 +443,20 @@ fn a_file_of_which_nothing_can_be_read_is_damaged_and_not_without_topics() {
     }
 }
 
+/// It ended as if the command had been wrong, and named no file.
+#[test]
+fn a_topic_whose_name_is_none_in_a_file_is_its_damage() {
+    let home = Home::new("play-name");
+    let file = home.root().with_extension("mcap");
+    file_of(&file, &[("/a//b", &BTreeMap::new()), ("/right", &BTreeMap::new())]);
+    let play = format!("play {} --rate 1000", file.display());
+    let told = home.run(&play).expect(CORRUPT).err;
+    assert!(told.contains("/a//b") && told.contains("--remap"), "{told}");
+    assert!(told.contains(&file.display().to_string()), "{told}");
+    home.run(&format!("{play} --remap /a//b:=/c")).expect(DONE);
+    home.run(&format!("{play} --remap /a//b:=c//d")).expect(USAGE);
+}
+
 /// It copied such a channel, and called the result whole.
 #[test]
 fn a_channel_that_cannot_be_understood_is_left_out_of_what_is_recovered() {

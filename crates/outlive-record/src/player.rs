@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use mcap::Message;
-use outlive::{Node, Publisher};
+use outlive::{ErrorKind, Node, Publisher};
 
 use crate::channel::Source;
 use crate::{Damage, Error, Recording, Selection};
@@ -138,8 +138,15 @@ impl Player {
             let renamed =
                 options.remap.iter().find(|(from, _)| rooted(from) == rooted(&source.topic));
             let name = renamed.map_or(&source.topic, |(_, to)| to);
-            let mut topic = node
-                .topic::<[u8]>(name)?
+            let named = node.topic::<[u8]>(name);
+            if let Err(e) = &named
+                && e.kind() == ErrorKind::InvalidName
+                && renamed.is_none()
+            {
+                let why = format!("{e}: --remap plays it under another name");
+                return Err(Error::Corrupt { path: recording.path.clone(), why });
+            }
+            let mut topic = named?
                 .of_type(&source.payload_type)
                 .reliable_timeout(options.reliable_timeout)
                 .memory_bytes_max(options.memory_bytes_max);
