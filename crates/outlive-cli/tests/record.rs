@@ -300,6 +300,17 @@ fn a_wrong_bit_in_the_index_is_told_and_costs_nothing() {
     }
 }
 
+/// Each message had a file of its own.
+#[test]
+fn a_split_that_makes_a_file_for_each_message_is_refused() {
+    let home = Home::new("record-tiny");
+    let file = home.root().with_extension("mcap");
+    for split in ["seconds 0", "seconds 0.09", "seconds -1", "bytes 0", "bytes 4095"] {
+        let split = format!("--split-{split} --output {}", file.display());
+        home.run(&format!("record --all --for 0 {split}")).expect(USAGE);
+    }
+}
+
 #[test]
 fn a_topic_that_is_excluded_is_not_recorded() {
     let home = Home::new("record-exclude");

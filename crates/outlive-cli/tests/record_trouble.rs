@@ -301,7 +301,7 @@ fn no_part_of_a_recording_is_written_over_and_a_directory_has_a_file_beside_it()
     let dir = home.root().with_file_name("bag");
     fs::create_dir(&dir).unwrap();
     let out = dir.join("run.mcap");
-    let split = "--history 16 --count 10 --split-bytes 4000 --compression none";
+    let split = "--history 16 --count 10 --split-bytes 4096 --compression none";
     home.run(&format!("record /bytes {split} --output {}", out.display())).expect(DONE);
     for (from, to) in [("run_000", "run_001"), ("run", "run_000")] {
         let path = |name: &str| dir.join(name).with_extension("mcap");
@@ -325,7 +325,7 @@ fn a_missing_part_of_a_recording_has_a_code_in_all_commands_that_read_it() {
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(16).publisher().unwrap();
     (0..10u8).for_each(|i| assert!(publisher.publish(&[i; 3000]).is_ok()));
     let run = home.root().with_file_name("run.mcap");
-    let split = "--history 16 --count 10 --split-bytes 4000 --compression none";
+    let split = "--history 16 --count 10 --split-bytes 4096 --compression none";
     home.run(&format!("record /bytes {split} --output {}", run.display())).expect(DONE);
     fs::remove_file(run.with_file_name("run_001.mcap")).unwrap();
     for (command, code) in

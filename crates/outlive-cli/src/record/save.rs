@@ -88,12 +88,12 @@ pub(crate) struct RecordArgs {
     /// End after N messages.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Start a new file after this many bytes.
-    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..),
+    /// Start a new file after this many bytes, at least 4096.
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(4096..),
           help_heading = SPLIT)]
     split_bytes: Option<u64>,
-    /// Start a new file after this time.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = SPLIT)]
+    /// Start a new file after this time, at least 0.1 s.
+    #[arg(long, value_name = "SECONDS", value_parser = split_seconds, help_heading = SPLIT)]
     split_seconds: Option<Duration>,
     /// Keep N files, those of earlier runs included: a new one removes the oldest.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..),
@@ -123,6 +123,12 @@ pub(crate) struct RecordArgs {
 
 const SPLIT: &str = "Split files";
 const LAST: &str = "The last seconds";
+
+/// Shorter, each message would have a file of its own.
+fn split_seconds(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time >= Duration::from_millis(100) { Ok(time) } else { Err("use 0.1 or more".into()) }
+}
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Whose {
