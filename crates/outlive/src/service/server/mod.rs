@@ -149,8 +149,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Most shared memory that the lanes of replies to all clients may grow to together, bytes; no
     /// maximum unless set: to divide memory among many services. Memory in use stays until its
     /// replies are received, and a new client still gets a lane of 16 KiB. An answer that has no
-    /// room fails with [`WouldBlock`](ErrorKind::WouldBlock), one that is larger than the maximum
-    /// with [`InvalidArgument`](ErrorKind::InvalidArgument).
+    /// room fails with `WouldBlock`, one that is larger than the maximum with `InvalidArgument`.
     ///
     /// # Examples
     /// ```

@@ -90,12 +90,12 @@ impl Shutdown {
     ///
     /// # Examples
     /// ```
-    /// # const SIGINT: i32 = 2;
+    /// # const SIGTERM: i32 = 15;
     /// # unsafe extern "C" { safe fn raise(signal: i32) -> i32; }
     /// let shutdown = outlive::Shutdown::on_signals()?;
     /// assert_eq!(shutdown.signal(), None);
-    /// raise(SIGINT); // as Ctrl-C does
-    /// assert_eq!(shutdown.signal(), Some(SIGINT));
+    /// raise(SIGTERM); // as `kill` does
+    /// assert_eq!(shutdown.signal(), Some(SIGTERM));
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn signal(&self) -> Option<i32> {
