@@ -148,9 +148,9 @@ fn services_here_answer_clients_in_ros() {
     for (how, why) in [
         (json!({}), "no number and id attached"),
         (json!({ "seq": 1, "cut": 1 }), "no number and id attached"),
-        (json!({ "seq": 1, "payload": [] }), "none of its type"),
-        (json!({ "seq": 1, "payload": [0, 1, 0, 0] }), "none of its type"),
-        (json!({ "seq": 1, "payload": [0, 9, 0, 0, 1] }), "none of its type"),
+        (json!({ "seq": 1, "payload": [] }), "does not match its type"),
+        (json!({ "seq": 1, "payload": [0, 1, 0, 0] }), "does not match its type"),
+        (json!({ "seq": 1, "payload": [0, 9, 0, 0, 1] }), "does not match its type"),
     ] {
         let number = ask(&mut place, how.clone());
         let came = replies(&mut place, number);
