@@ -136,9 +136,9 @@ impl std::fmt::Debug for Messages {
 }
 
 impl Recording {
-    /// Reads the index at the file's end, or all of the file if it has none, because nobody finished
-    /// it, or none that a checksum proves. All files of a split recording are read as one, in
-    /// order; so are those of a directory, such as a bag of ROS 2.
+    /// Reads the index at the file's end, or all of the file if it has none, because nobody
+    /// finished it, or none that a checksum proves. All files of a split recording are read as one,
+    /// in order; so are those of a directory, such as a bag of ROS 2.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a file that is not MCAP; [`Error::Io`]; [`Error::Usage`] for a
