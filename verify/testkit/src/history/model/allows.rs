@@ -125,12 +125,8 @@ impl Model {
                 let name = (step.arg("rw"), step.arg("mutex"));
                 node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
             }
-            // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
+            // Elsewhere what is forgotten keeps what it is of open, as long as its thread lives.
             Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
-            // An interpreter that ends may or may not give it back.
-            Verb::Leak if at.language == PYTHON && matches!(on(it), Some(Kind::Permit { .. })) => {
-                false
-            }
             // Who waits for an interrupt has a share of it.
             Verb::Drop | Verb::Leak | Verb::Unwind => {
                 let shared = matches!(on(it), Some(Kind::Interrupt { .. }));
@@ -248,21 +244,19 @@ fn is_patient(kind: Option<&Kind>) -> bool {
 }
 
 fn is_in_hand(kind: &Kind) -> bool {
-    matches!(kind, Kind::Received { .. } | Kind::Guard { .. })
+    matches!(kind, Kind::Received { .. } | Kind::Guard { .. } | Kind::Permit { .. })
 }
 
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
-    use Verb::{Acquire, Fired, RtOpen, Segment, Semaphore, StopTimer, Timer};
     use Verb::{Connect, Crowd, Peek, Peer, Place, Poke, Pop, Push, Reconnect, RemoveSegment};
+    use Verb::{Fired, RtOpen, Segment, StopTimer, Timer};
     let rt = [Connect, Peer, Pop, Push, Reconnect, RtOpen];
     let segments = [Peek, Place, Poke, RemoveSegment, Segment];
     // Elsewhere one does not say when it is due.
     let timers = [Fired, StopTimer, Timer];
     step.arg("type") >= FIXED
         || step.verb == Crowd
-        // Not before a death that a waiter for a permit misses is mended: see PROOF.md.
-        || [Acquire, Semaphore].contains(&step.verb)
         || segments.contains(&step.verb)
         || timers.contains(&step.verb)
         || rt.contains(&step.verb)

@@ -176,6 +176,16 @@ impl Model {
         stopped.flat_map(|m| m.threads.values().flatten()).any(waits)
     }
 
+    /// Who has the lock that a step waits for.
+    pub(super) fn lock_holders(&self, step: &Step) -> Vec<(usize, usize)> {
+        let Some(file) = self.look_at(self.taken_by(step)) else { return Vec::new() };
+        let holder = match file.state {
+            State::Held { by, .. } => Some(by),
+            _ => None,
+        };
+        holder.into_iter().chain(file.readers.iter().map(|r| r.by)).collect()
+    }
+
     /// What taking it may give now.
     fn taking(&self, step: &Step) -> Vec<Taking> {
         let on = self.taken_by(step);

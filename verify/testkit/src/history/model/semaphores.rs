@@ -65,6 +65,14 @@ impl Model {
         self.semaphores.get(name).and_then(|s| s.files.get(file)).map_or(&[], Vec::as_slice)
     }
 
+    pub(super) fn permit_holders(&self, semaphore: Handle) -> Vec<(usize, usize)> {
+        let by = |place: &Place| match place {
+            Place::Held { by, .. } => Some(*by),
+            _ => None,
+        };
+        self.places(semaphore).iter().filter_map(by).collect()
+    }
+
     /// Whether its holder forgot it and dropped the semaphore: the node may have left, and then it
     /// is a dead thread's.
     fn may_be_back(&self, place: &Place) -> bool {

@@ -1,5 +1,7 @@
 //! Long waits: what each uses meanwhile, and when it can end.
 
+use std::collections::BTreeSet;
+
 use super::{Kind, Life, Model};
 use crate::history::step::{Handle, Step, Verb};
 
@@ -70,16 +72,30 @@ impl Model {
         }
     }
 
+    /// The threads of `member` on whose tokens such a step sleeps: they hold what it waits for.
+    fn watched_by(&self, step: &Step, member: usize) -> BTreeSet<(usize, usize)> {
+        let holders = match step.verb {
+            Verb::Acquire => self.permit_holders(step.arg("on")),
+            _ => self.lock_holders(step),
+        };
+        holders.into_iter().filter(|by| by.0 == member).collect()
+    }
+
     /// A process dies, or several of its threads do: the kernel wakes one of those who sleep on a
-    /// holder's token. Where that one dies, too, the others look by themselves, later.
+    /// holder's token, for the same object or for another one. Where that one dies, too, the
+    /// others look by themselves, later.
     pub(super) fn waiters_die(&mut self, member: usize) {
         let waits = |m: usize| self.members.get(&m).into_iter().flat_map(|m| m.threads.values());
-        let theirs = waits(member).flatten().filter_map(|step| self.waits_to_take(step));
-        let theirs: Vec<_> = theirs.collect();
+        let theirs = || waits(member).flatten().filter(|step| self.waits_to_take(step).is_some());
+        let objects: Vec<_> = theirs().filter_map(|step| self.waits_to_take(step)).collect();
+        let tokens: BTreeSet<_> = theirs().flat_map(|step| self.watched_by(step, member)).collect();
         let others =
             self.members.keys().filter(|m| **m != member).flat_map(|m| waits(*m).flatten());
-        let late = others
-            .filter(|step| self.waits_to_take(step).is_some_and(|object| theirs.contains(&object)));
+        let late = others.filter(|step| {
+            self.waits_to_take(step).is_some_and(|object| {
+                objects.contains(&object) || !self.watched_by(step, member).is_disjoint(&tokens)
+            })
+        });
         let late: Vec<_> = late.map(|step| (step.member, step.thread)).collect();
         self.may_oversleep.extend(late);
     }
