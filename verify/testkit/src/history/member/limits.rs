@@ -15,14 +15,16 @@ fn resource(step: &Step) -> libc::__rlimit_resource_t {
     }
 }
 
-/// Descriptors or KiB of address space that are in use.
-fn used(step: &Step) -> std::io::Result<u64> {
-    match step.arg("what") {
-        // Without the one that lists them.
-        0 => return Ok(std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1),
-        1 => {}
-        _ => return Ok(0),
-    }
+/// The limit that leaves this many descriptors. It bounds their numbers, and what was inherited may
+/// lie beyond gaps.
+fn descriptors(left: u64) -> u64 {
+    // SAFETY: asks, and no pointer is passed.
+    let free = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } < 0;
+    (0..).filter(free).nth(left as usize).map_or(left, |fd| fd as u64)
+}
+
+/// KiB of address space that are in use.
+fn used() -> std::io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
     let kib = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
@@ -43,8 +45,13 @@ fn set(step: &Step, to: Option<u64>) -> std::io::Result<()> {
 
 /// Leaves only so many descriptors, KiB of address space, or of a file.
 pub(super) fn lower(step: &Step) -> std::io::Result<()> {
-    let unit = if step.arg("what") == 0 { 1 } else { 1024 };
-    set(step, Some((used(step)? + step.arg("left")) * unit))
+    let left = step.arg("left");
+    let to = match step.arg("what") {
+        0 => descriptors(left),
+        1 => (used()? + left) * 1024,
+        _ => left * 1024,
+    };
+    set(step, Some(to))
 }
 
 /// As it was, and everything has been tried again since, but for what wants a call.

@@ -3,6 +3,7 @@
 Its arguments: the root. Steps come on standard input, answers go to standard output.
 """
 
+import itertools
 import os
 import queue
 import resource
@@ -21,6 +22,7 @@ from words import PARTS, UNSAID, WORDS_MIN, Reply, Seen, content
 KINDS = {"Refused": 2, "Timeout": 3, "ServerDied": 4, "Corrupt": 5}
 IDS = 80  # see `model/mod.rs`
 AGAIN_CALLS = 1100  # see `member/limits.rs`
+TEMP = tempfile.gettempdir()  # tries it with a file, which a limit may refuse
 
 root = sys.argv[1]
 
@@ -664,7 +666,7 @@ def fork(step, reply):
 
 def chdir(step, reply):
     """To another directory; see `change_directory` in `member/mod.rs`."""
-    gone = os.path.join(tempfile.gettempdir(), f"gone-{os.getpid()}")
+    gone = os.path.join(TEMP, f"gone-{os.getpid()}")
     if step["to"] == 2:
         os.mkdir(gone)
     os.chdir(["/", os.path.dirname(root), gone][step["to"]])
@@ -684,11 +686,15 @@ def set_limit(what, to):
     resource.setrlimit(which, (to if 0 <= to < most or most < 0 else most, most))
 
 
+def is_free(fd):
+    return not os.path.lexists(f"/proc/self/fd/{fd}")
+
+
 def limit(step, reply):
-    """Of descriptors to what is left, of a file to so many KiB."""
+    """Of descriptors to what is left, of a file to so many KiB; see `descriptors` in `limits.rs`."""
     was_limited.append(step["what"])
-    used = len(os.listdir("/proc/self/fd")) - 1
-    set_limit(step["what"], step["left"] * 1024 if step["what"] else used + step["left"])
+    free = itertools.islice(filter(is_free, itertools.count()), step["left"], None)
+    set_limit(step["what"], step["left"] * 1024 if step["what"] else next(free))
 
 
 def unlimit(step, reply):

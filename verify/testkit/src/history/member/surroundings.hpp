@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sched.h>
@@ -43,17 +44,29 @@ std::string root_from_here() {
 std::atomic<bool> was_limited = false;
 constexpr int again_calls = 1100;
 
-// Descriptors or bytes of address space that are in use.
-u64 used(u64 what) {
+// The limit that leaves this many descriptors; see `descriptors` in `limits.rs`.
+u64 descriptors(u64 left) {
+    u64 fd = 0;
+    for (;; ++fd) {
+        if (::fcntl(static_cast<int>(fd), F_GETFD) < 0 && left-- == 0) {
+            return fd;
+        }
+    }
+}
+
+u64 address_space() {
     std::ifstream status("/proc/self/statm");
     u64 pages = 0;
+    status >> pages;
+    return pages * 4096;
+}
+
+// The limit of a resource that leaves so much of it.
+u64 leaves(u64 what, u64 left) {
     switch (what) {
-    case 0: {
-        const auto all = std::filesystem::directory_iterator("/proc/self/fd");
-        return static_cast<u64>(std::distance(begin(all), end(all))) - 2;
-    }
-    case 1: status >> pages; return pages * 4096;
-    default: return 0;
+    case 0: return descriptors(left);
+    case 1: return address_space() + left * 1024;
+    default: return left * 1024;
     }
 }
 
@@ -65,8 +78,7 @@ void set_limit(const step &s, bool lower) {
     ::getrlimit(resource, &limit);
     limit.rlim_cur = limit.rlim_max;
     if (lower) {
-        const auto to = used(what) + s.arg("left") * (what == 0 ? 1 : 1024);
-        limit.rlim_cur = std::min<rlim_t>(to, limit.rlim_max);
+        limit.rlim_cur = std::min<rlim_t>(leaves(what, s.arg("left")), limit.rlim_max);
     }
     if (::setrlimit(resource, &limit) != 0) {
         throw fails{"Failed", "no limit can be set"};
