@@ -65,6 +65,19 @@ pub fn recover_watched(
     write(from, to, compression, file, watch).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
+/// A channel like that, with its schema.
+fn add_channel<W: std::io::Write + std::io::Seek>(
+    writer: &mut mcap::Writer<W>,
+    channel: &mcap::Channel<'_>,
+) -> mcap::McapResult<u16> {
+    let schema = match &channel.schema {
+        Some(s) => writer.add_schema(&s.name, &s.encoding, &s.data)?,
+        None => 0,
+    };
+    let (topic, encoding) = (&channel.topic, &channel.message_encoding);
+    writer.add_channel(schema, topic, encoding, &channel.metadata)
+}
+
 fn write(
     from: &Recording,
     to: &Path,
@@ -103,18 +116,15 @@ fn write(
         let channel = &message.channel;
         let channel_id = match ids.get(&channel.id) {
             Some(id) => *id,
-            None if let Err(why) = Source::of(channel) => {
-                nonsense.add_record(0, why);
-                *ids.entry(channel.id).or_insert(None)
-            }
             None => {
-                let schema = match &channel.schema {
-                    Some(s) => writer.add_schema(&s.name, &s.encoding, &s.data).map_err(wrong)?,
-                    None => 0,
+                let id = match Source::of(channel) {
+                    Ok(_) => Some(add_channel(&mut writer, channel).map_err(wrong)?),
+                    Err(why) => {
+                        nonsense.add_record(0, why);
+                        None
+                    }
                 };
-                let (topic, encoding) = (&channel.topic, &channel.message_encoding);
-                let id = writer.add_channel(schema, topic, encoding, &channel.metadata);
-                *ids.entry(channel.id).or_insert(Some(id.map_err(wrong)?))
+                *ids.entry(channel.id).or_insert(id)
             }
         };
         let Some(channel_id) = channel_id else {

@@ -208,8 +208,10 @@ fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(
                 Ok(v) => out[..size_of::<$t>()].copy_from_slice(&v.to_le_bytes()),
                 Err(_) => {
                     let (name, min, max) = (scalar.as_str(), <$t>::MIN, <$t>::MAX);
-                    let why = format_args!("must be a {name} ({min} to {max}), not {value}");
-                    return wrong(path, why);
+                    return wrong(
+                        path,
+                        format_args!("must be a {name} ({min} to {max}), not {value}"),
+                    );
                 }
             }
         }};
