@@ -137,10 +137,14 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
         return NOT_SUPPORTED;
     }
     let Some(backing) = backing(at.addr()) else { return INVALID_VALUE };
-    match is_writable(at.addr()) {
-        None => return INVALID_VALUE,
-        Some(false) if flags & READ_ONLY == 0 => return INVALID_VALUE,
-        Some(_) => {}
+    let Some(rights) = rights(at.addr()) else { return INVALID_VALUE };
+    if !rights.is_writable && flags & READ_ONLY == 0 {
+        return INVALID_VALUE;
+    }
+    // After a fork who writes there first gets a copy, and the device keeps the page of before.
+    if rights.is_writable && rights.is_private {
+        eprintln!("outlive-gpu-stub: private memory is registered, which a fork takes away");
+        std::process::abort();
     }
     let mut registered = lock(&REGISTERED);
     let before = registered.range(..at.addr() + bytes).next_back();
@@ -222,9 +226,18 @@ fn backing(at: usize) -> Option<String> {
     map_at(at, |fields| Some(format!("{} {}", fields.nth(2)?, fields.next()?)))
 }
 
-/// Whether the page at `at` is mapped, and writable.
-fn is_writable(at: usize) -> Option<bool> {
-    map_at(at, |fields| Some(fields.next()?.as_bytes().get(1) == Some(&b'w')))
+/// How the page at `at` is mapped.
+fn rights(at: usize) -> Option<Rights> {
+    map_at(at, |fields| {
+        let text = fields.next()?;
+        Some(Rights { is_writable: text.contains('w'), is_private: text.contains('p') })
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Rights {
+    is_writable: bool,
+    is_private: bool,
 }
 
 /// What `read` makes of the fields, behind the addresses, of the map that `at` lies in.

@@ -78,6 +78,8 @@ impl Drop for Alone {
         }
         assert_eq!(count(4), 0, "ranges that were unmapped while registered");
         assert_eq!(count(5), 0, "captures of others that were spoilt");
+        let copies = count(3);
+        assert!(self.leaves_memory || copies == 0, "{copies} copies are under way");
         let most = if self.many_events { EVENTS_MAX } else { EVENTS };
         assert!(count(1) <= most, "{} events", count(1));
         // What is given up to a device that is stuck stays; everything else is gone.
