@@ -196,3 +196,75 @@ impl Side {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+    use crate::fixture::Alone;
+    use crate::shared::Shared;
+
+    /// Ends, once it is asked to, when `ends` says so.
+    fn route(shared: &Arc<Shared>, ends: impl Fn() + Send + 'static) -> Worker {
+        Worker::start(shared, "route", "a route".into(), move |stop| {
+            while !stop.is_asked() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            ends();
+            stop.ends();
+            Ok(None)
+        })
+    }
+
+    #[test]
+    fn a_route_that_takes_its_time_to_end_keeps_nobody_waiting() {
+        let alone = Alone::new("ending");
+        let shared = alone.bridge();
+        let mut routes = Routes::new();
+        let may_end = Arc::new(AtomicBool::new(false));
+        let side = routes.of(Kind::TopicOut);
+        side.want("h1", "/slow", || {
+            let may_end = may_end.clone();
+            route(&shared, move || {
+                while !may_end.load(Relaxed) {
+                    thread::yield_now()
+                }
+            })
+        });
+        side.settle();
+        side.settle(); // wanted no more
+        assert!(side.has("h1", "/slow"), "whoever waited for its end would wait here");
+        may_end.store(true, Relaxed);
+        while side.has("h1", "/slow") {
+            side.settle();
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn all_routes_end_at_the_same_time() {
+        const ROUTES: u64 = 100;
+        let alone = Alone::new("together");
+        let shared = alone.bridge();
+        let mut routes = Routes::new();
+        let took_us = Arc::new(AtomicU64::new(0));
+        for i in 0..ROUTES {
+            routes.of(Kind::TopicIn).want("h1", &format!("/{i}"), || {
+                let took_us = took_us.clone();
+                route(&shared, move || {
+                    let begun = Instant::now();
+                    thread::sleep(Duration::from_millis(30));
+                    took_us.fetch_add(begun.elapsed().as_micros() as u64, Relaxed);
+                })
+            });
+        }
+        let begun = Instant::now();
+        routes.end();
+        // One after the other they would take the sum of what each has taken.
+        let (all, sum) = (begun.elapsed(), Duration::from_micros(took_us.load(Relaxed)));
+        assert!(sum >= Duration::from_millis(30) * ROUTES as u32, "{sum:?}: not all have ended");
+        assert!(all * 2 < sum, "{all:?} for routes that took {sum:?}");
+    }
+}

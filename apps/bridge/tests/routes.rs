@@ -399,6 +399,7 @@ fn a_publisher_that_comes_back_at_once_is_counted_and_comes_once() {
 fn topics_that_there_is_no_room_for_are_counted_and_carried_once_there_is() {
     const ROOM: usize = 512;
     let Some(mut net) = Net::new(2) else { return };
+    net.hosts[0].listen_in();
     net.bridge(0, RELIABLE);
     net.bridge(1, RELIABLE);
     let mut counters = Counters::of(&net.hosts[0].node("counters"));
@@ -413,6 +414,9 @@ fn topics_that_there_is_no_room_for_are_counted_and_carried_once_there_is() {
     let _second = Victim::start(&net.hosts[0], 100, ROOM);
     counters.until("those that are not carried", |c| c["not_carried"] == 100);
     carried(ROOM);
+    let said = net.hosts[0].said();
+    let of_room = said.iter().filter(|line| line.contains("there are more than 512"));
+    assert_eq!(of_room.count(), 1, "said once: {said:?}");
     first.kill();
     counters.until("room for all", |c| c["not_carried"] == 0);
     wait_for("all of the second's", || {
