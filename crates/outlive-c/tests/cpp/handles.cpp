@@ -179,6 +179,10 @@ static void cut_short() {
 
 /// pthread_exit leaves a scope by no exception that a destructor sees, but catch (...) does.
 static void ended_threads(outlive::node &node) {
+#ifdef _LIBCPP_VERSION
+    // libc++'s own unwinder jumps astray in glibc's pthread_exit, without outlive as well.
+    static_cast<void>(node);
+#else
     auto mutex = node.mutex<std::int64_t>("/ended").value();
     auto end_in_scope = [&] {
         std::scoped_lock held(mutex);
@@ -194,6 +198,7 @@ static void ended_threads(outlive::node &node) {
     CHECK(mutex.acquire().value() == outlive::acquired::owner_died && *mutex == 1);
     mutex.mark_consistent().value();
     mutex.unlock();
+#endif
 }
 
 int main() {
