@@ -9,7 +9,7 @@ use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
-use outlive::rt::{LatestReader, LatestWriter};
+use outlive::rt::{Board, BoardView, LatestReader, LatestWriter, SpscReader, SpscWriter};
 use outlive::zerocopy::IntoBytes;
 use outlive::{Deadline, Message, Node, NodeId, Payload, Sample, Subscriber};
 
@@ -353,6 +353,58 @@ fn main() -> outlive::Result<()> {
                     }
                 };
                 show(&value);
+            }
+        }
+        "push" => {
+            let opening = SpscWriter::<Reading>::open(&node, "/c/ring", 8)?;
+            println!("ready");
+            let mut writer = opening.connect(Duration::MAX)?;
+            for number in numbers() {
+                // As there; what a killed reader left is its successor's.
+                while !writer.seems_alive() || writer.push(&make(number)).is_err() {
+                    writer.reconnect(Duration::MAX)?;
+                }
+                println!("ok");
+            }
+        }
+        "pop" => {
+            let opening = SpscReader::<Reading>::open(&node, "/c/ring", 8)?;
+            println!("ready");
+            let mut reader = opening.connect(Duration::MAX)?;
+            for number in numbers() {
+                loop {
+                    match reader.pop() {
+                        Ok(Some(oldest)) => {
+                            show(&oldest.value);
+                            if oldest.value.number == number {
+                                break;
+                            }
+                        }
+                        Ok(None) if reader.seems_alive() => std::thread::yield_now(),
+                        _ => reader.reconnect(Duration::MAX)?,
+                    }
+                }
+            }
+        }
+        "move" => {
+            let board = Board::create(&node, "/c/board")?;
+            println!("ready");
+            for number in numbers() {
+                board.moved(number.into());
+                println!("ok");
+            }
+        }
+        "see_moves" => {
+            println!("ready");
+            let mut board = BoardView::open(&node, "/c/board", Duration::MAX)?;
+            for number in numbers() {
+                while board.moved_ns() != u64::from(number) {
+                    if board.is_dead() {
+                        board = BoardView::open(&node, "/c/board", Duration::MAX)?;
+                    }
+                    std::thread::yield_now();
+                }
+                println!("{number}");
             }
         }
         "publish_sizes" => {
