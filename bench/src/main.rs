@@ -128,7 +128,8 @@ impl BenchArgs {
 const LARGE: [(&str, usize); 2] = [("1 MiB", 1 << 20), ("10 MB", 10_000_000)];
 const RING_SLOTS: usize = 1024;
 
-/// Ends with 4 where what is to be measured is not here, a GPU for one; else with 1 after an error.
+/// Ends with 4 where what is to be measured is not here, a GPU for one, or the machine stalled;
+/// else with 1 after an error.
 fn main() -> ExitCode {
     match run(&BenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -217,8 +217,9 @@ fn pairs(period_us: u64, subjects: &[Subject], rounds: &[Vec<Outcomes>]) -> Vec<
     let of = |name: &str| Some(&rounds[subjects.iter().position(|s| s.name == name)?]);
     let pair = |(name, to): &(&'static str, &'static str)| {
         let (b, a) = (of(name)?, of(to)?);
-        let ratio = over_rounds(a.len(), |drawn| Some(middle(b, drawn)? / middle(a, drawn)?));
-        Some(Pair { of: name, to, period_us, rounds: a.len(), ratio })
+        let both = a.len().min(b.len());
+        let ratio = over_rounds(both, |drawn| Some(middle(b, drawn)? / middle(a, drawn)?));
+        (both > 0).then_some(Pair { of: name, to, period_us, rounds: both, ratio })
     };
     PAIRS.iter().filter_map(pair).collect()
 }
@@ -244,10 +245,47 @@ fn scheduler(fifo: u8) -> String {
     }
 }
 
-/// Runs everything and writes the report.
+/// The runs of each row at one period.
+#[derive(Debug)]
+struct Ran {
+    rounds: Vec<Vec<Outcomes>>,
+    /// Shares of the time of each row's runs, added up.
+    stolen: Vec<f64>,
+    /// What ended the rounds early: a stage waited too long.
+    stalled: Option<Error>,
+}
+
+/// Runs all rows in each round, until one times out.
+fn run_rounds(
+    subjects: &[Subject],
+    rounds: usize,
+    mut run: impl FnMut(&Subject) -> Result<Outcomes>,
+) -> Result<Ran> {
+    let stolen = vec![0.0; subjects.len()];
+    let mut ran = Ran { rounds: vec![Vec::new(); subjects.len()], stolen, stalled: None };
+    for round in 0..rounds {
+        // Shuffled: what ran before leaves a mood, and no row always follows the same one.
+        for at in shuffled(subjects.len(), round) {
+            let before = CpuTime::now();
+            match run(&subjects[at]) {
+                Ok(outcomes) => ran.rounds[at].push(outcomes),
+                Err(e) if e.kind() == ErrorKind::Timeout => {
+                    ran.stalled = Some(e);
+                    return Ok(ran);
+                }
+                Err(e) => return Err(e),
+            }
+            let now = CpuTime::now().zip(before);
+            ran.stolen[at] += now.map_or(0.0, |(now, before)| now.stolen_since(before));
+        }
+    }
+    Ok(ran)
+}
+
+/// Runs everything and writes the report: after a `Timeout` that of the finished runs.
 ///
 /// # Errors
-/// When a stage fails, or the report cannot be written.
+/// When a stage fails or times out, or the report cannot be written.
 pub(super) fn run(options: &PipelineOptions<'_>, format: Format) -> Result<()> {
     let cores = Cores::first_two()?;
     let machine = Machine::describe();
@@ -280,7 +318,7 @@ pub(super) fn run(options: &PipelineOptions<'_>, format: Format) -> Result<()> {
         (None, false) => vec![1000, 2000, 4000, 10_000],
     };
     // Before any thread of ours: rows in processes fork.
-    let (mut lines, mut ratios) = (Vec::new(), Vec::new());
+    let (mut lines, mut ratios, mut stalled) = (Vec::new(), Vec::new(), None);
     for period_us in periods_us {
         // 10 s a row, as in the article, and a little more, so that at 1 ms p99.9 has its samples
         // though cycles are missed; a quarter of a second in each of a few quick rounds.
@@ -292,23 +330,23 @@ pub(super) fn run(options: &PipelineOptions<'_>, format: Format) -> Result<()> {
             priority: options.fifo,
             lead_ns: if options.quick { 15_000_000 } else { 150_000_000 },
         };
-        let mut rounds = vec![Vec::new(); subjects.len()];
-        let mut stolen = vec![0.0; subjects.len()];
-        for round in 0..options.rounds {
-            // Shuffled: what ran before leaves a mood, and no row always follows the same one.
-            for at in shuffled(subjects.len(), round) {
-                let subject = &subjects[at];
-                let scratch = TempRoot::made()?;
-                let before = CpuTime::now();
-                rounds[at].push(subject.run(&scratch.0, &timing)?);
-                let now = CpuTime::now().zip(before);
-                stolen[at] += now.map_or(0.0, |(now, before)| now.stolen_since(before));
-            }
+        let run = |subject: &Subject| subject.run(&TempRoot::made()?.0, &timing);
+        let ran = run_rounds(&subjects, options.rounds, run)?;
+        let rows = subjects.iter().zip(&ran.rounds).zip(ran.stolen);
+        for ((subject, rounds), stolen) in rows.filter(|((_, rounds), _)| !rounds.is_empty()) {
+            lines.push(line(subject, &timing, rounds, stolen / rounds.len() as f64));
         }
-        for ((subject, rounds), stolen) in subjects.iter().zip(&rounds).zip(stolen) {
-            lines.push(line(subject, &timing, rounds, stolen / options.rounds as f64));
+        ratios.extend(pairs(period_us, &subjects, &ran.rounds));
+        if let Some(error) = ran.stalled {
+            notes.push(format!(
+                "The machine stalled: {error}. Only the runs finished before that are shown."
+            ));
+            stalled = Some(error);
+            break;
         }
-        ratios.extend(pairs(period_us, &subjects, &rounds));
+    }
+    if let Some(error) = stalled.take_if(|_| lines.is_empty()) {
+        return Err(error);
     }
     notes.push(format!(
         "Latency counts from the scheduled release to the end of the last stage. Two stages do the \
@@ -341,7 +379,8 @@ pub(super) fn run(options: &PipelineOptions<'_>, format: Format) -> Result<()> {
     };
     written.and_then(|()| out.flush()).map_err(|source| {
         Error::new(ErrorKind::Io, "print the report to", "standard output", "").with_source(source)
-    })
+    })?;
+    stalled.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -390,6 +429,31 @@ mod tests {
         assert!(page.contains("<svg") && page.contains("a &lt; b"));
         assert!(!page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
         assert!(plot::file(&results).starts_with("<svg xmlns="));
+    }
+
+    #[test]
+    fn a_timeout_keeps_the_runs_that_were_finished() {
+        let subjects = &SUBJECTS[1..4];
+        let (whole, mut left) = (2, 7);
+        let ran = run_rounds(subjects, 10, |_| {
+            if left == 0 {
+                return Err(Error::new(ErrorKind::Timeout, "measure", "row", ""));
+            }
+            left -= 1;
+            Ok(Outcomes { latency_ns: vec![5.0], ..Outcomes::default() })
+        })
+        .unwrap();
+        assert_eq!(ran.stalled.map(|e| e.kind()), Some(ErrorKind::Timeout));
+        let mut counts: Vec<usize> = ran.rounds.iter().map(Vec::len).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [whole, whole, whole + 1]);
+        // A row has a pair for the rounds that both have.
+        let pairs = pairs(1000, subjects, &ran.rounds);
+        assert_eq!(pairs.iter().map(|p| p.rounds).collect::<Vec<_>>(), [whole; 2]);
+        let failed = Error::new(ErrorKind::OwnerDied, "measure", "row", "");
+        let mut failed = Some(failed);
+        let run = |_: &Subject| Err(failed.take().expect("one run"));
+        assert_eq!(run_rounds(subjects, 10, run).unwrap_err().kind(), ErrorKind::OwnerDied);
     }
 
     /// Else the end of the line takes its place where only the newest packet is kept.

@@ -70,6 +70,8 @@ const NAMES: [&str; PARTS] = ["planner", "ik", "ethercat", "hardware"];
 /// The end of the line.
 const END: u64 = u64::MAX;
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Exit code of a stage in a process that waited too long.
+const TIMED_OUT: i32 = 4;
 
 impl Subject {
     /// Runs it once. `dir` is for the files of channels.
@@ -307,7 +309,7 @@ impl Line<'_> {
                         Ok(()) => 0,
                         Err(e) => {
                             eprintln!("stage {at}: {e}");
-                            1
+                            if e.kind() == ErrorKind::Timeout { TIMED_OUT } else { 1 }
                         }
                     };
                     // SAFETY: ends the child without the parent's exit handlers.
@@ -317,19 +319,14 @@ impl Line<'_> {
                 pid => children.push(pid),
             }
         }
-        let mut failed = false;
-        for pid in children {
+        let wait = |pid| {
             let mut status = 0;
             // SAFETY: our own child, reaped here only.
             unsafe { libc::waitpid(pid, &mut status, 0) };
-            failed |= status != 0;
-        }
-        match failed {
-            false => Ok(()),
-            true => {
-                Err(Error::new(ErrorKind::OwnerDied, "measure", self.subject.name, "see above"))
-            }
-        }
+            status
+        };
+        let statuses: Vec<i32> = children.into_iter().map(wait).collect();
+        ended(self.subject.name, &statuses)
     }
 
     fn outcomes(&self, cpu: f64) -> Outcomes {
@@ -354,6 +351,20 @@ impl Line<'_> {
     }
 }
 
+/// What the wait statuses of the stages of row `name` come to.
+fn ended(name: &str, statuses: &[i32]) -> Result<()> {
+    let timed_out = |&s: &i32| libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == TIMED_OUT;
+    let (kind, remedy) = if statuses.iter().all(|&s| s == 0) {
+        return Ok(());
+    } else if statuses.iter().all(|s| *s == 0 || timed_out(s)) {
+        (ErrorKind::Timeout, "run again on a machine that is not overloaded")
+    } else {
+        // The others may have waited for that one.
+        (ErrorKind::OwnerDied, "see above")
+    };
+    Err(Error::new(kind, "measure", name, remedy))
+}
+
 fn some_both<A, B>(both: (A, B)) -> (Option<A>, Option<B>) {
     (Some(both.0), Some(both.1))
 }
@@ -374,4 +385,20 @@ fn processor_ns(children: bool) -> u64 {
     };
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_waited_too_long_is_a_timeout_unless_another_one_failed() {
+        let kind = |statuses: &[i32]| ended("row", statuses).err().map(|e| e.kind());
+        let (timed_out, failed, killed) = (TIMED_OUT << 8, 1 << 8, libc::SIGKILL);
+        assert_eq!(kind(&[0, 0]), None);
+        assert_eq!(kind(&[0, timed_out]), Some(ErrorKind::Timeout));
+        for other in [failed, killed] {
+            assert_eq!(kind(&[timed_out, other]), Some(ErrorKind::OwnerDied));
+        }
+    }
 }
