@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive::Domain;
+use outlive::{Domain, Node};
 
 use crate::exit::{Code, Failure, note};
 
@@ -61,22 +61,30 @@ pub(crate) fn note_if_nobody(domain: &Domain) {
 }
 
 /// Says so if no other process is in the domain, with its path and the domains beside it.
-fn nobody(domain: &Domain) -> Option<String> {
+pub(crate) fn nobody(domain: &Domain) -> Option<String> {
     // One that cannot be read is somebody's.
     let nodes = domain.nodes().ok()?;
     if nodes.iter().any(|node| node.pid != std::process::id()) {
         return None;
     }
     let (dir, name) = (domain.dir(), domain.name());
-    let others = beside(domain);
-    let there = match (dir.parent(), others.as_slice()) {
-        (Some(root), []) => format!("; {} has no other domain", root.display()),
-        (_, others) => format!("; other domains there: {}", others.join(", ")),
+    let root = dir.parent()?;
+    let mut others = beside(domain);
+    let none = others.is_empty();
+    others.retain(|other| {
+        let other = Domain::of(&Node::builder().root(root).domain(other));
+        // As above.
+        !other.and_then(|other| other.nodes()).is_ok_and(|nodes| nodes.iter().all(|n| !n.alive))
+    });
+    let there = match others.as_slice() {
+        [] if none => format!("; {} has no other domain", root.display()),
+        [] => format!("; nor in another of {}", root.display()),
+        others => format!("; other domains there: {}", others.join(", ")),
     };
     Some(format!("nobody is in domain {name} ({}){there}", dir.display()))
 }
 
-/// The other domains of the same root.
+/// The other domains of the same root, those with nobody in them too.
 pub(crate) fn beside(domain: &Domain) -> Vec<String> {
     let (own, root) = (domain.dir().file_name(), domain.dir().parent());
     let entries = root.and_then(|root| fs::read_dir(root).ok()).into_iter().flatten().flatten();

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+
 use common::*;
 use serde_json::json;
 
@@ -124,19 +126,54 @@ fn an_empty_domain_is_named_with_those_that_are_not() {
         outlive::Node::builder().root(home.root()).domain(domain).name("a").open().unwrap()
     };
     let _nodes = [open("arm"), open("base")];
+    drop(open("left"));
+    assert!(home.root().join("left/nodes").is_dir());
     let root = home.root().display().to_string();
-    for (args, code) in
-        [("topic list", DONE), ("topic info /a", NOT_FOUND), ("node info a", NOT_FOUND)]
-    {
+    let told =
+        format!("nobody is in domain default ({root}/default); other domains there: arm, base\n");
+    for (args, code) in [
+        ("topic list", DONE),
+        ("topic info /a", NOT_FOUND),
+        ("topic hz /a", NOT_FOUND),
+        ("topic bw /a", NOT_FOUND),
+        ("topic find Pose", NOT_FOUND),
+        ("node info a", NOT_FOUND),
+        ("metrics", DONE),
+    ] {
         let ran = home.run(args).expect(code);
-        let told = format!(
-            "nobody is in domain default ({root}/default); other domains there: arm, base\n"
-        );
         assert!(ran.err.ends_with(&told) && ran.err.lines().count() == 1, "{args}: {}", ran.err);
     }
+    // These join it, and leave it empty.
+    let file = home.root().join("a.mcap").display().to_string();
+    for (args, code) in [
+        ("topic echo /a --timeout 0.05", NOT_FOUND),
+        (&format!("record --all --for 0.05 -o {file}"), DONE),
+    ] {
+        let ran = home.run(args).expect(code);
+        assert_eq!(ran.err.matches(&format!("outlive: {told}")).count(), 1, "{args}: {}", ran.err);
+    }
+    let mut dashboard = home.outlive("dashboard --bind 127.0.0.1:0").spawn().unwrap();
+    let mut lines = BufReader::new(dashboard.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.nth(1);
+    dashboard.kill().unwrap();
+    dashboard.wait().unwrap();
+    assert_eq!(line, Some(format!("outlive: {}", told.trim_end())));
     assert_eq!(home.run("--domain arm topic list").expect(DONE).err, "");
     let ran = home.run("--domain arm topic info /a").expect(NOT_FOUND);
     assert_eq!(ran.err, "outlive: no topic /a: 'outlive topic list' shows those that exist\n");
+}
+
+#[test]
+fn a_domain_with_nobody_in_it_is_not_offered() {
+    let home = Home::new("left");
+    let open = |domain: &str| {
+        outlive::Node::builder().root(home.root()).domain(domain).name("a").open().unwrap()
+    };
+    drop(open("left"));
+    let root = home.root().display().to_string();
+    let ran = home.run("topic list").expect(DONE);
+    let told = format!("nobody is in domain default ({root}/default); nor in another of {root}\n");
+    assert_eq!(ran.err, format!("outlive: {told}"));
 }
 
 #[test]

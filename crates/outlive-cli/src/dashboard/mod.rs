@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::absent::note_if_nobody;
 use crate::exit::{CODES_HELP, Failure, Outcome, note};
 use crate::http::{self, Request, Response};
 use crate::options::{DomainOptions, seconds};
@@ -76,6 +77,7 @@ pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
     if !bound.ip().is_loopback() {
         note("anyone who can reach this address sees the domain's names and pictures");
     }
+    note_if_nobody(&domain);
     let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
     let name = domain.name().to_owned();
     let board = Board::new(domain, name, every);

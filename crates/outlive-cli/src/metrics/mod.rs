@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 use clap::Args;
 
+use crate::absent::note_if_nobody;
 use crate::exit::{CODES_HELP, Outcome, note};
 use crate::http::{self, Request, Response};
 use crate::options::DomainOptions;
@@ -48,17 +49,20 @@ pub(crate) struct MetricsArgs {
 
 pub(crate) fn run(args: &MetricsArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
-    #[cfg(feature = "otlp")]
-    let name = domain.name().to_owned();
-    let mut metrics = Metrics::new(domain);
+    let mut metrics = Metrics::new(domain.clone());
     #[cfg(feature = "otlp")]
     if let Some(collector) = &args.otlp {
-        return otlp::send(&mut metrics, &name, collector, args.every);
+        note_if_nobody(&domain);
+        return otlp::send(&mut metrics, domain.name(), collector, args.every);
     }
-    let Some(address) = args.listen else { return print(&metrics.text()?) };
+    let Some(address) = args.listen else {
+        note_if_nobody(&domain);
+        return print(&metrics.text()?);
+    };
     os::catch_stop_signals()?;
     let (listener, bound) = http::listen(address)?;
     note(format_args!("metrics at http://{bound}/metrics"));
+    note_if_nobody(&domain);
     let metrics = Mutex::new(metrics);
     http::serve(&listener, |request| answer(request, &metrics))
 }

@@ -10,6 +10,7 @@ use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selectio
 
 use super::How;
 use super::last::Asking;
+use crate::absent::note_if_nobody;
 use crate::clock::file_stamp;
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -17,7 +18,7 @@ use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{bytes, count};
 use crate::status::{Status, bar};
-use outlive::Deadline;
+use outlive::{Deadline, Domain};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -169,6 +170,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| format!("record_{}.mcap", file_stamp()).into());
     let mut recorder = Recorder::start(&node, selection, &output, record_options)?;
+    note_if_nobody(&Domain::of_node(&node));
     let mut asking = match args.last {
         Some(_) => Some(Asking::new(&node, &args.save_service)?),
         None => None,

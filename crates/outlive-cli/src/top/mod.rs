@@ -16,6 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
+use crate::absent::note_if_nobody;
 use crate::exit::{Code, Failure, Outcome};
 use crate::look::Look;
 use crate::options::{DomainOptions, seconds};
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &TopArgs, options: &DomainOptions) -> Outcome {
     }
     os::catch_stop_signals()?;
     let every = args.every.clamp(Duration::from_millis(50), Duration::from_secs(3600));
+    note_if_nobody(&domain);
     let mut app = App::new(domain.name().into());
     let mut terminal = ratatui::init();
     let done = (|| {

@@ -12,7 +12,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
 use super::{missing, names};
-use crate::absent::hint;
+use crate::absent::{hint, note_if_nobody};
 use crate::clock::{duration, local};
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -300,6 +300,9 @@ impl Echo<'_> {
                 let hint = hint(&self.domain, "topic", name, names(&self.domain));
                 let hint = if hint.starts_with(';') { hint } else { String::new() };
                 note(format_args!("waiting for topic {name}{hint}"));
+            }
+            if !self.pending.is_empty() {
+                note_if_nobody(&self.domain);
             }
             self.told = true;
         }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::list::type_text;
-use crate::absent::similar;
+use crate::absent::{nobody, similar};
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
 use crate::options::DomainOptions;
@@ -44,9 +44,10 @@ pub(crate) fn run(args: &FindArgs, options: &DomainOptions) -> Outcome {
     let types: Vec<String> = all.iter().map(|found| found.r#type.clone()).collect();
     let found: Vec<Found> = all.into_iter().filter(|f| is_meant(&args.r#type, &f.r#type)).collect();
     if found.is_empty() {
-        let like = match similar(&args.r#type, &types).as_slice() {
-            [] => ": 'outlive topic list' shows the types there are".into(),
-            like => format!("; did you mean {}?", like.join(" or ")),
+        let like = match (similar(&args.r#type, &types).as_slice(), nobody(&domain)) {
+            ([], Some(nobody)) if types.is_empty() => format!(": {nobody}"),
+            ([], _) => ": 'outlive topic list' shows the types there are".into(),
+            (like, _) => format!("; did you mean {}?", like.join(" or ")),
         };
         let message = format!("no topic of type {}{like}", args.r#type);
         return Err(Failure::new(Code::NotFound, message));
