@@ -68,11 +68,18 @@ fn nothing_torn_is_read_however_often_either_end_is_replaced() {
             replaced
         });
         let _ends = StopAtEnd(&stop);
-        let mut reads = 0;
         for round in 0..ROUNDS {
-            for _ in 0..3000 {
+            let (mut tries, mut seen) = (0, false);
+            // As long as it takes the writer to notice, on a busy machine.
+            while tries < 3000 || !seen {
+                tries += 1;
                 match reader.read() {
-                    Ok(value) => reads += u64::from(value.map(|v| whole(v.value)).is_some()),
+                    Ok(Some(value)) => {
+                        whole(value.value);
+                        seen = true;
+                    }
+                    Ok(None) if tries > 3000 => std::thread::yield_now(),
+                    Ok(None) => {}
                     Err(_) => _ = reader.reconnect(BRIEF),
                 }
             }
@@ -81,7 +88,6 @@ fn nothing_torn_is_read_however_often_either_end_is_replaced() {
             let of = if round % 2 == 0 { b.clone() } else { node(&dir, "c") };
             reader = LatestReader::open(&of, "x").unwrap().connect(SOON).unwrap();
         }
-        assert!(reads > ROUNDS, "{reads} reads");
         drop(reader);
         stop.stop();
         writes.join().unwrap();
