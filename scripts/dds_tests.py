@@ -52,7 +52,7 @@ def wait_for(what, ask):
         if got:
             return got
         time.sleep(0.01)
-    sys.exit(f"dds: waited for {what} in vain")
+    sys.exit(f"dds: timed out waiting for {what}")
 
 
 def start():

@@ -18,7 +18,7 @@ PATIENCE_S = 60
 
 
 class Collector(BaseHTTPRequestHandler):
-    """Keeps every request; answers as it is told to."""
+    """Keeps every request; answers as ordered."""
 
     requests = []
     news = threading.Condition()

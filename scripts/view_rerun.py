@@ -41,7 +41,7 @@ def numbers(rows):
 
 
 def check(path, count):
-    """All that is in the file is what was published; at least so many of each."""
+    """All that is in the file is what was published; at least `count` of each."""
     at = entities(path)
     for entity in ENTITIES:
         assert len(at.get(entity, [])) >= count, (entity, len(at.get(entity, [])), count)
@@ -68,7 +68,7 @@ def check(path, count):
 
 
 def await_file(path, count):
-    """Until the file has so many of each; a file that grows may end in the middle."""
+    """Until the file has `count` of each; a file that grows may end in the middle."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -36,7 +36,7 @@ const RULES: [Rule; 15] = [
     words::machine_paths,
     words::unfinished,
     words::translated,
-    words::denials,
+    words::quoted,
     borders::unsafe_files,
     borders::raw_atomics,
     borders::rooms,

@@ -250,7 +250,7 @@ fn a_route_that_cannot_end_yet_holds_up_nobody() {
         (take() == after).then_some(after)
     });
     println!("the late node was told after {before} of {after} messages");
-    assert!(2 * before < after, "a node is told of while a route ends");
+    assert!(2 * before < after, "nodes are announced while a route ends");
     // Those that were cut off are counted.
     let mut out = Counters::of(&net.hosts[0].node("counters"));
     out.until("each message in one counter", |c| {

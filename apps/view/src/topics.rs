@@ -436,7 +436,7 @@ mod tests {
         let now = begun + outlive::now_ns();
         let apart = seen.times.first().expect("the message").abs_diff(now);
         assert!(apart < HOUR_NS / 2, "{apart} ns apart");
-        let told = seen.epoch_ns.expect("it is told, too");
+        let told = seen.epoch_ns.expect("it is set, too");
         assert!(told.abs_diff(begun) < HOUR_NS / 2, "{told}");
     }
 

@@ -83,7 +83,7 @@ pub(super) struct Tracker {
 
 impl Method for Tracker {
     const NAME: &'static str = "central tracker";
-    const WRONG: &'static str = "nobody tells of the tracker's own death; up to a period late";
+    const WRONG: &'static str = "nobody reports the tracker's own death; up to a period late";
     const CHECKS: u64 = 10_000_000;
 
     fn new(stage: &Stage) -> Result<Self> {

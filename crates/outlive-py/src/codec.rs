@@ -286,7 +286,7 @@ impl Codec {
         // What no address space has, the core need not look at.
         size.filter(|size| isize::try_from(*size).is_ok()).ok_or_else(|| {
             let what = format!("{} elements of {}", count.unwrap_or(1), self.of.name());
-            fail(ErrorKind::InvalidArgument, "loaning", &what, "no memory holds so many: use fewer")
+            fail(ErrorKind::InvalidArgument, "loaning", &what, "too many for any memory: use fewer")
         })
     }
 

@@ -1,4 +1,4 @@
-"""Waiting in asyncio: nothing is lost by cancelling, and closing is told."""
+"""Waiting in asyncio: nothing is lost by cancelling, and closing is reported."""
 
 import asyncio
 import threading

@@ -110,7 +110,7 @@ def test_a_length_that_is_a_lie_is_an_error_and_costs_no_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert refused > 20 and peak < 1 << 20, (refused, peak)
-    with pytest.raises(outlive.Corrupt, match="flags: 2 where a truth value is to be"):
+    with pytest.raises(outlive.Corrupt, match="flags: 2 instead of a truth value"):
         at = good.index(bytes([3, 0, 0, 0, 1, 0, 1]))
         decoded(Route, good[: at + 5] + b"\2" + good[at + 6 :])
     assert decoded(Leg, b"\0\1\0\0" + struct.pack("<B7xdII3s", 1, 2.5, 1, 3, b"abc")).signs == ["abc"]
@@ -128,9 +128,9 @@ WRONG = [
     ("first: ubyte format requires", lambda r: setattr(r, "first", 256)),
     ("shorts: required argument is not an integer", lambda r: setattr(r, "shorts", [1.5])),
     ("flags: it is neither True nor False", lambda r: setattr(r, "flags", [2])),
-    ("label: int where text is to be", lambda r: setattr(r, "label", 1)),
+    ("label: int instead of text", lambda r: setattr(r, "label", 1)),
     ("label: 'utf-8' codec can't encode", lambda r: setattr(r, "label", "\ud800")),
-    ("nothing: NoneType where a Nothing is to be", lambda r: setattr(r, "nothing", None)),
+    ("nothing: NoneType instead of a Nothing", lambda r: setattr(r, "nothing", None)),
     ("data: object of type 'int' has no len", lambda r: setattr(r, "data", 5)),
 ]
 

@@ -1,4 +1,4 @@
-"""Values arrive as they were sent, or the sender is told."""
+"""Values arrive as they were sent, or the sender gets an error."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""A forked child uses nothing of its parent's, and is told so."""
+"""A forked child uses nothing of its parent's, and gets an error."""
 
 import os
 import pickle

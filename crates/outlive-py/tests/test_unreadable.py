@@ -1,4 +1,4 @@
-"""Requests that the server cannot read: the client is told, and the server goes on."""
+"""Requests that the server cannot read: the client gets an error, and the server goes on."""
 
 import dataclasses
 import threading

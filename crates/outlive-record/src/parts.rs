@@ -16,7 +16,7 @@ use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
 
 /// What to do with a bag of ROS 2 that is not read as it is.
-pub(crate) const ANEW: &str = "convert it to MCAP with 'ros2 bag convert', or without ROS with \
+pub(crate) const CONVERT: &str = "convert it to MCAP with 'ros2 bag convert', or without ROS with \
     'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
 
 /// A file may be younger than its time by so much.
@@ -501,7 +501,7 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     match (found.is_empty(), other) {
         (true, Some(how)) => {
-            let why = format!("it is a bag of ROS 2 {how}: {ANEW}");
+            let why = format!("it is a bag of ROS 2 {how}: {CONVERT}");
             Err(Error::Corrupt { path: dir.into(), why })
         }
         (true, None) => Err(Error::Usage(format!("{} has 0 MCAP files: name one", dir.display()))),

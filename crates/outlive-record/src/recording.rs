@@ -13,7 +13,7 @@ use mcap::{Message, Summary};
 use crate::Error;
 use crate::channel::Source;
 use crate::file::{ABOUT, LOSSES};
-use crate::parts::{self, ANEW, Part};
+use crate::parts::{self, CONVERT, Part};
 use crate::scan::{Channels, Damage, HEAD_BYTES, Item, Limits, Scanner, checksum};
 
 /// An index that claims to be longer is none, bytes.
@@ -292,7 +292,7 @@ impl Recording {
         let mut begin = [0; 16];
         let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut begin));
         if read.is_ok() && &begin == b"SQLite format 3\0" {
-            return self.corrupt(format!("it is a bag of ROS 2 in SQLite: {ANEW}"));
+            return self.corrupt(format!("it is a bag of ROS 2 in SQLite: {CONVERT}"));
         }
         error
     }

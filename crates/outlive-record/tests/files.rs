@@ -512,7 +512,7 @@ fn a_split_recording_that_is_started_again_goes_on_behind_its_old_files() {
     std::fs::write(part(13), b"").unwrap();
     assert_eq!(run(&home, 40, 1, keep(Some(3)))[..4], [10, 11, 12, 13]);
     let over = RecordOptions { overwrite: true, ..keep(None) };
-    assert_eq!(run(&home, 50, 1, over)[0], 0, "unless they are to be replaced");
+    assert_eq!(run(&home, 50, 1, over)[0], 0, "unless asked to overwrite");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn what_it_was_built_without_says_how_to_build_it() {
 #[test]
 fn wrong_usage_is_code_2() {
     assert!(refused(&[]).contains("Usage: testkit"));
-    assert!(refused(&["kil-sweep"]).contains("kill-sweep"), "names like it are told");
+    assert!(refused(&["kil-sweep"]).contains("kill-sweep"), "names like it are offered");
     assert!(refused(&["kill-sweep", "--quik"]).contains("--quick"));
     assert!(refused(&["chaos", "--for"]).contains("--for"));
     assert!(refused(&["chaos", "--for", "5d"]).contains("500ms"));

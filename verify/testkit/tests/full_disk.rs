@@ -231,7 +231,7 @@ fn a_publisher_that_restarts_on_a_disk_for_one_ring_goes_on() {
         for _ in 0..3 {
             let publisher = topic(&node).publisher().unwrap();
             for n in 0..20 {
-                assert!(sent(&publisher, n, BYTES), "message {n} of a publisher that came anew");
+                assert!(sent(&publisher, n, BYTES), "message {n} of a publisher that came back");
                 drop(received(&mut subscriber, n, BYTES));
             }
             drop(publisher);

@@ -382,11 +382,11 @@ fn become_another(dir: &Path) -> ! {
     let publisher = node.topic::<Large>("/t").unwrap().publisher().unwrap();
     publisher.publish(&[1; 1000]).unwrap();
     say(&format!("node {}", node.id()));
-    await_cue("exec in vain");
+    await_cue("failed exec");
     let e = std::process::Command::new("/no/such/program").exec();
     assert_eq!(e.kind(), std::io::ErrorKind::NotFound);
     publisher.publish(&[2; 1000]).unwrap();
-    say("exec in vain");
+    say("failed exec");
     await_cue("exec");
     // It reads until it is dismissed: the process lives on as another program.
     panic!("{}", std::process::Command::new("cat").exec());
@@ -414,7 +414,7 @@ fn observe_exec(test: &str, kinds: &[&str]) {
         let mut actor = Actor::start(test, kind, &[text(&dir)]);
         let id = NodeId::from_raw(actor.expect_number("node"));
         let watch = node.watch(id).unwrap();
-        actor.cue("exec in vain");
+        actor.cue("failed exec");
         alive_at_every_look(&watch);
         actor.tell("exec");
         assert!(watch.wait(LONG) && !watch.is_alive(), "{kind}: told of it");

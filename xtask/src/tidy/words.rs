@@ -11,6 +11,8 @@ const MACROS: [&str; 2] = [concat!("to", "do!("), concat!("unimple", "mented!(")
 /// Whole outputs and help texts of the command.
 const PRINTED: &str = "crates/outlive-cli/tests/snapshots/";
 const REPORTS: &str = "bench/results/";
+/// This file spells the turns.
+const TURNS: &str = "xtask/src/tidy/words.rs";
 /// Crates whose public items users read about.
 const LIBRARIES: [&str; 6] =
     ["outlive", "outlive-c", "outlive-derive", "outlive-gpu", "outlive-record", "outlive-run"];
@@ -111,13 +113,27 @@ pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Messages of the form "X is no NAME".
-pub(super) fn denials(tree: &Tree) -> Vec<Finding> {
+/// The same turns, and "X is no NAME", in texts in quotes: what programs print.
+pub(super) fn quoted(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.files.iter().filter(|f| QUOTING.iter().any(|end| f.path.ends_with(end))) {
+    let spelled_here = |f: &Source| f.path == TURNS;
+    let is_source = |f: &Source| QUOTING.iter().any(|end| f.path.ends_with(end));
+    for file in tree.files.iter().filter(|f| is_source(f) && !spelled_here(f)) {
         let (mut codes, mut before) = (file.code.lines(), "");
         for (i, line) in file.text.lines().enumerate() {
             let code = codes.next();
+            // A text may go on in the next line, after a backslash.
+            let end = before.strip_suffix('\\').unwrap_or_default().trim_end();
+            let both = format!("{end} {}", line.trim_start()).to_ascii_lowercase();
+            let (start, begin) = (line.len() - line.trim_start().len(), end.len() + 1);
+            for (turn, better) in TRANSLATED {
+                let here = words_at(&both, turn).filter(|at| at + turn.len() > begin);
+                let mut here = here.map(|at| start + at.saturating_sub(begin));
+                if here.any(|at| is_quoted(line, at, code)) {
+                    let text = format!("'{turn}': write {better}");
+                    findings.push(Finding::new(&file.path, i + 1, text));
+                }
+            }
             if denied(before, line).any(|at| is_quoted(line, at, code)) {
                 findings.push(Finding::new(&file.path, i + 1, NOT_A));
             }
@@ -203,9 +219,14 @@ fn public_docs(text: &str, module: bool) -> Vec<(usize, &str)> {
 
 /// `word` in `line`, not as a part of a longer word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
+    words_at(line, word).next().is_some()
+}
+
+/// Where it is.
+fn words_at<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let inner = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    line.match_indices(word).any(|(at, _)| {
-        let (before, after) = (&line[..at], &line[at + word.len()..]);
+    line.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        let (before, after) = (&line[..*at], &line[at + word.len()..]);
         !inner(before.chars().next_back()) && !inner(after.chars().next())
     })
 }
@@ -256,8 +277,23 @@ mod tests {
     }
 
     #[test]
+    fn translated_turns_are_found_in_quotes() {
+        let found = |path: &str, text: &str| quoted(&Tree::of(&[(path, text)])).len();
+        for (turn, _) in TRANSLATED {
+            for path in ["a.rs", "a.py", "a.hpp"] {
+                assert_eq!(found(path, &format!("    f(\"x, {turn}.\")")), 1, "{path}: {turn}");
+                assert_eq!(found(path, &format!("f(1) // {turn}")), 0, "{path}: {turn}");
+            }
+            assert_eq!(found(TURNS, &format!("f(\"{turn}\")")), 0);
+        }
+        assert_eq!(found("a.rs", "f(\"x is \\\n   to be y\")"), 1);
+        assert_eq!(found("a.rs", "// x is \\\n// to be y"), 0);
+        assert_eq!(found("a.py", "x = 1  # so many"), 0);
+    }
+
+    #[test]
     fn a_message_that_something_is_no_name_is_found() {
-        let found = |path: &str, line: &str| denials(&Tree::of(&[(path, line)])).len();
+        let found = |path: &str, line: &str| quoted(&Tree::of(&[(path, line)])).len();
         let no = "is no";
         for (line, expected) in [
             (format!("f(\"{{x}} {no} name: use /\")"), 1),

@@ -215,7 +215,7 @@ impl Story {
             let _ = std::fs::write(self.stage.dir().join("litter"), "");
         }
         let nodes = self.domain.nodes()?.len();
-        must(nodes == 0, || format!("whoever joins sweeps up the dead: {nodes} are left"))?;
+        must(nodes == 0, || format!("a node that joins sweeps up the dead: {nodes} are left"))?;
         self.domain.clean()?;
         let left = self.stage.listing();
         must(left.is_empty(), || format!("nothing is left: {left:?}"))?;

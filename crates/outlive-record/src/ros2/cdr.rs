@@ -79,7 +79,7 @@ impl Writer<'_> {
                 }
             }
             Value::Nothing => {}
-            other => return Err(format!("{} where a message is to be", what(other))),
+            other => return Err(format!("{} instead of a message", what(other))),
         }
         for field in fields {
             let absent =
@@ -111,7 +111,7 @@ impl Writer<'_> {
             Value::Numbers(base, bytes) => bytes.len() / base.size(),
             Value::Bytes(bytes) => bytes.len(),
             Value::Nothing => many.unwrap_or(0),
-            other => return Err(format!("{} where an array is to be", what(other))),
+            other => return Err(format!("{} instead of an array", what(other))),
         };
         match many {
             Some(many) if many != len => return Err(format!("{len} elements instead of {many}")),
@@ -141,7 +141,7 @@ impl Writer<'_> {
             (Kind::Base(base), value) => self.number(*base, value),
             (Kind::Text, Value::Text(text)) => self.text(text, field.declared.text_max()),
             (Kind::Text, Value::Nothing) => self.text("", usize::MAX),
-            (Kind::Text, other) => Err(format!("{} where text is to be", what(other))),
+            (Kind::Text, other) => Err(format!("{} instead of text", what(other))),
             (Kind::Message(index), value) => self.message(&self.schema.types[*index], value),
         }
     }
@@ -170,7 +170,7 @@ impl Writer<'_> {
             Value::Nothing => Some([0; 8]),
             value => base.write(value),
         };
-        let no = || format!("{} where a {base:?} is to be", what(value));
+        let no = || format!("{} instead of a {base:?}", what(value));
         let bytes = bytes.ok_or_else(no)?;
         self.align(base.size());
         self.out.extend(&bytes[..base.size()]);

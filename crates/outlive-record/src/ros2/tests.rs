@@ -120,10 +120,10 @@ fn numbers_and_messagepack_become_messages_and_come_back() {
     };
     let why = wrong(fields([("transform", Value::Nothing)]));
     assert!(why.contains("no field transform"), "{why}");
-    assert!(wrong(Value::Unsigned(1)).contains("1 where a message is to be"));
+    assert!(wrong(Value::Unsigned(1)).contains("1 instead of a message"));
     let text = fields([("child_frame_id", Value::F64(0.5))]);
     let why = wrong(fields([("transforms", Value::List(vec![text]))]));
-    assert_eq!(why, "transforms.child_frame_id: 0.5 where text is to be");
+    assert_eq!(why, "transforms.child_frame_id: 0.5 instead of text");
 }
 
 #[test]

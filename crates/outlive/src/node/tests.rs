@@ -232,7 +232,7 @@ fn all_files(dir: &std::path::Path, found: &mut Vec<PathBuf>) {
 /// By `rm -rf`, or by logind when the user's last session ends.
 #[test]
 fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number() {
-    let dir = TempDir::new("node-anew");
+    let dir = TempDir::new("node-again");
     let root = dir.join("root/default");
     let old = node(&dir);
     let its = with_files(&old);
@@ -266,7 +266,7 @@ fn a_leftover_that_cannot_be_removed_keeps_nobody_from_joining() {
     assert!(second.is_ok(), "{second:?}");
     assert!(first.must_be_listed().is_ok());
     let domain = Node::builder().root(dir.join("root")).domain_path().unwrap();
-    assert!(sweep_dead(&domain, Sweep::All).is_err(), "who cleans is told");
+    assert!(sweep_dead(&domain, Sweep::All).is_err(), "a cleanup gets an error");
 }
 
 /// Root, who may give directories away, took it from its members; others opened it to a group.

@@ -63,7 +63,7 @@ impl Scenario for Mode {
 
     fn name(&self) -> String {
         match self {
-            Self::Reliable => "wait in vain for a reliable subscriber".into(),
+            Self::Reliable => "wait until a timeout for a reliable subscriber".into(),
             Self::Patient => "wait long for a reliable subscriber".into(),
             Self::Volatile => "withdraw, fill again, publish".into(),
         }

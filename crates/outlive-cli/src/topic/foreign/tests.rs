@@ -188,7 +188,7 @@ fn null_is_no_number_in_a_float_of_a_message_of_ros_and_what_is_absent_is_zero()
         "{x: NaN, y: -inf, all: [NaN, inf, NaN, 1.0], n: 0, two: [0.0, 0.0]}"
     );
     assert_eq!(shown("{}"), "{x: 0.0, y: 0.0, all: [], n: 0, two: [0.0, 0.0]}");
-    assert!(of.payload(r#"{"x": "infinite"}"#).unwrap_err().contains("x: text where"));
+    assert!(of.payload(r#"{"x": "infinite"}"#).unwrap_err().contains("x: text instead of"));
 }
 
 #[test]

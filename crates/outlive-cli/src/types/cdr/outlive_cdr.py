@@ -92,19 +92,19 @@ class Number:
         if self.code == "B":
             return bytes(data)
         if self.code == "?" and max(data) > 1:
-            raise Wrong(f"{max(data)} where a truth value is to be")
+            raise Wrong(f"{max(data)} instead of a truth value")
         return list(struct.unpack(f"{source.order}{count}{self.code}", data))
 
 
 class Text:
-    """Text, of at most so many bytes."""
+    """Text, up to a number of bytes."""
 
     def __init__(self, most=None):
         self.most = most
 
     def write(self, to, value):
         if not isinstance(value, str):
-            raise Wrong(f"{type(value).__name__} where text is to be")
+            raise Wrong(f"{type(value).__name__} instead of text")
         try:
             data = value.encode()
         except UnicodeEncodeError as e:
@@ -130,7 +130,7 @@ class Text:
 
 
 class Array:
-    """So many values."""
+    """A fixed number of values."""
 
     def __init__(self, element, count):
         self.element, self.count = element, count
@@ -145,7 +145,7 @@ class Array:
 
 
 class List:
-    """Any number of values, or at most so many."""
+    """Any number of values, or up to a maximum."""
 
     def __init__(self, element, most=None):
         self.element, self.most = element, most
@@ -199,7 +199,7 @@ def _read_all(kind, source, count):
 
 def _write_message(cls, to, value):
     if not isinstance(value, cls):
-        raise Wrong(f"{type(value).__name__} where a {cls.__name__} is to be")
+        raise Wrong(f"{type(value).__name__} instead of a {cls.__name__}")
     for name, kind in cls.__outlive_cdr__.items():
         _write(kind, to, getattr(value, name), name)
 

@@ -272,7 +272,7 @@ pub(crate) fn remove_named(domain: &DomainPath, name: &str) -> Result<bool> {
             "removing lock",
             name.as_str(),
             "somebody has it open: end its users first, or open it where another one has just \
-             made it anew",
+             made it again",
         )),
     }
 }

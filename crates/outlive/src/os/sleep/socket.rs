@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_socket_of_the_same_name_stays_when_the_first_one_goes() {
-        let dir = TempDir::new("socket-anew");
+        let dir = TempDir::new("socket-again");
         let first = WakeSocket::bind(&dir.join("s"), 0o600).unwrap();
         std::fs::remove_file(dir.join("s")).unwrap();
         let second = WakeSocket::bind(&dir.join("s"), 0o600).unwrap();

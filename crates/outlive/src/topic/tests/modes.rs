@@ -48,7 +48,7 @@ fn a_reliable_subscriber_loses_nothing_however_slow_it_is() {
         });
         assert_eq!(reliable.lost(), 0);
         let seen = careless.drain().count() as u64;
-        assert_eq!(seen + careless.lost(), 2000, "the careless one is told what it lost");
+        assert_eq!(seen + careless.lost(), 2000, "the careless one counts what it lost");
         crate::os::sleep::futex::set_waitv_for_tests(true);
     }
 }

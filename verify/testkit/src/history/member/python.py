@@ -246,7 +246,7 @@ def take_all(step, reply, call, see):
 
 
 def receive(step, reply):
-    """What could not be opened for a while is tried again after so many calls."""
+    """What could not be opened for a while is tried again after AGAIN_CALLS calls."""
     for _ in range(AGAIN_CALLS if was_limited and step["ms"] < 1000 else 1):
         left = step["max"] - len(reply.seen)
         if left > 0:
@@ -691,7 +691,7 @@ def is_free(fd):
 
 
 def limit(step, reply):
-    """Of descriptors to what is left, of a file to so many KiB; see `descriptors` in `limits.rs`."""
+    """Of descriptors to what is left, of a file to a number of KiB; see `descriptors` in `limits.rs`."""
     was_limited.append(step["what"])
     free = itertools.islice(filter(is_free, itertools.count()), step["left"], None)
     set_limit(step["what"], step["left"] * 1024 if step["what"] else next(free))

@@ -424,7 +424,7 @@ impl Model {
             Verb::Await => match (reply.is_ok(), self.is_gone(step.arg("on")), reply.value) {
                 (true, None, _) | (true, Some(true), 1) | (true, Some(false), 0) => Ok(()),
                 (true, Some(true), _) => Err("the end of a node is not told".into()),
-                (true, Some(false), _) => Err("a node that lives is told to be gone".into()),
+                (true, Some(false), _) => Err("a node that lives is reported gone".into()),
                 (false, ..) => ok(reply),
             },
             Verb::Clean => {
