@@ -235,7 +235,7 @@ mod tests {
         });
         side.settle();
         side.settle(); // wanted no more
-        assert!(side.has("h1", "/slow"), "whoever waited for its end would wait here");
+        assert!(side.has("h1", "/slow"), "a wait for its end would never return");
         may_end.store(true, Relaxed);
         while side.has("h1", "/slow") {
             side.settle();
