@@ -40,7 +40,7 @@ pub(crate) fn inline<const W: usize>(cores: Cores, count: u64) -> Result<Samples
     let peer = Peer::spawn(cores.peers, || {
         let mut copy = [0; W];
         for i in 1..=count {
-            while our_seq.load(Acquire) != i {}
+            while !is(our_seq.load(Acquire) == i) {}
             copy_out(our_words, &mut copy);
             copy_in(&copy, peers_words);
             peers_seq.store(i, Release);
@@ -53,7 +53,7 @@ pub(crate) fn inline<const W: usize>(cores: Cores, count: u64) -> Result<Samples
         let start = ticks::now();
         copy_in(black_box(&sent), our_words);
         our_seq.store(i, Release);
-        peer.spin_until(|| peers_seq.load(Acquire) == i)?;
+        peer.spin_until(|| is(peers_seq.load(Acquire) == i))?;
         copy_out(peers_words, &mut answer);
         let took = ticks::now().wrapping_sub(start);
         same(&answer, &sent)?;
@@ -73,7 +73,7 @@ pub(crate) fn pointer(cores: Cores, size_bytes: usize, count: u64) -> Result<Sam
     let [peers_last] = peers.words(size_bytes - 8);
     let peer = Peer::spawn(cores.peers, || {
         for i in 1..=count {
-            while our_seq.load(Acquire) != i {}
+            while !is(our_seq.load(Acquire) == i) {}
             black_box(our_last.load(Relaxed));
             peers_first.store(our_first.load(Relaxed), Relaxed);
             peers_seq.store(i, Release);
@@ -84,7 +84,7 @@ pub(crate) fn pointer(cores: Cores, size_bytes: usize, count: u64) -> Result<Sam
         let start = ticks::now();
         our_first.store(i, Relaxed);
         our_seq.store(i, Release);
-        peer.spin_until(|| peers_seq.load(Acquire) == i)?;
+        peer.spin_until(|| is(peers_seq.load(Acquire) == i))?;
         black_box(peers_last.load(Relaxed));
         let answer = peers_first.load(Relaxed);
         let took = ticks::now().wrapping_sub(start);
@@ -104,9 +104,7 @@ pub(crate) fn copied(cores: Cores, size_bytes: usize, count: u64) -> Result<Samp
     let [peers_sum] = map.words(PEERS + 64);
     let peer = Peer::spawn(cores.peers, || {
         for i in 1..=count {
-            while our_seq.load(Acquire) != i {
-                spin_loop();
-            }
+            while !is(our_seq.load(Acquire) == i) {}
             // SAFETY: our_seq = i says these bytes are complete; they rest until peers_seq = i.
             peers_sum.store(unsafe { read_map(&ours, size_bytes) }, Relaxed);
             // SAFETY: the other side reads these bytes only after peers_seq = i.
