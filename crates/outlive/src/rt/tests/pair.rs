@@ -73,6 +73,7 @@ fn nothing_torn_is_read_however_often_either_end_is_replaced() {
             // As long as it takes the writer to notice, on a busy machine.
             while tries < 3000 || !seen {
                 tries += 1;
+                assert!(!writes.is_finished(), "the writer has failed");
                 match reader.read() {
                     Ok(Some(value)) => {
                         whole(value.value);
