@@ -167,13 +167,19 @@ impl Model {
     /// Whether a wake for the same lock may have gone to one that is stopped: it, or the slice of
     /// another's sleep, comes later.
     fn is_beside_stopped(&self, step: &Step) -> bool {
+        self.stopped_beside(step).next().is_some()
+    }
+
+    /// Stopped members that wait for the same lock.
+    fn stopped_beside(&self, step: &Step) -> impl Iterator<Item = usize> {
         let place = self.place_of(self.taken_by(step));
-        let waits = |s: &Step| {
+        let waits = move |s: &Step| {
             let takes = matches!(s.verb, Verb::Lock | Verb::Read | Verb::Sleep);
             takes && self.place_of(self.taken_by(s)) == place
         };
-        let stopped = self.members.values().filter(|m| m.stopped);
-        stopped.flat_map(|m| m.threads.values().flatten()).any(waits)
+        let stopped = self.members.iter().filter(|(_, m)| m.stopped);
+        let waiting = stopped.filter(move |(_, m)| m.threads.values().flatten().any(waits));
+        waiting.map(|(member, _)| *member)
     }
 
     /// Who has the lock that a step waits for.
@@ -506,7 +512,11 @@ impl Model {
     pub(super) fn owners_died(&mut self, dead: usize) {
         let waits = self.members.get(&dead).map(|m| m.threads.values().flatten());
         let waits = waits.into_iter().flatten().filter(|step| step.verb == Verb::Lock);
-        let late = |step: &Step| self.may_oversleep.contains(&(step.member, step.thread));
+        // Nobody waited for its answer: it may have had the lock.
+        let late = |step: &Step| {
+            self.may_oversleep.contains(&(step.member, step.thread))
+                || self.stopped_beside(step).any(|member| member != dead)
+        };
         let waited = waits.filter_map(|step| {
             Some((self.place_of(step.arg("on"))?, late(step).then(|| step.arg("heal"))))
         });
