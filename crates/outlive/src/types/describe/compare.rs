@@ -21,6 +21,15 @@ pub(crate) fn differences(topic: &[u8], ours: &[u8]) -> Vec<String> {
 impl TypeDescription {
     /// The differences between this type, which a topic has, and `ours`, one line each; empty when
     /// they agree. What either side leaves undescribed agrees with anything of its size.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription};
+    ///
+    /// let (has, ours) = (f64::describe().array(6), f64::describe().array(7));
+    /// assert_eq!(has.differences(&ours), ["the payload is f64[6], this program has f64[7]"]);
+    /// assert!(has.differences(&TypeDescription::opaque::<[f64; 6]>()).is_empty());
+    /// ```
     pub fn differences(&self, ours: &Self) -> Vec<String> {
         let mut lines = self.root.differences(&ours.root);
         if self.align != ours.align {

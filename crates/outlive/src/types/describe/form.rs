@@ -23,6 +23,14 @@ const VERSION: &str = "1";
 
 impl TypeDescription {
     /// The form that is stored in shared memory and that other languages write.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, msg::Vector3};
+    ///
+    /// let text = Vector3::describe().to_text();
+    /// assert_eq!(text, "outlive-type 1 align 8\nstruct:24\n 0 f64 x\n 8 f64 y\n 16 f64 z\n");
+    /// ```
     pub fn to_text(&self) -> String {
         let mut out = format!("outlive-type {VERSION} align {}\n{}\n", self.align, self.root);
         write_fields(&mut out, &self.root, 1);
@@ -54,6 +62,18 @@ impl TypeDescription {
     /// # Errors
     /// `VersionMismatch` for the form of a later version; `Corrupt` for anything else that this
     /// version would not write.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{ErrorKind, TypeDescription};
+    ///
+    /// let text = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n";
+    /// let point = TypeDescription::parse(text.as_bytes())?;
+    /// assert_eq!(point.fields()[1].name(), "y");
+    /// let broken = TypeDescription::parse(b"outlive-type 1 align 8\nf65\n").unwrap_err();
+    /// assert_eq!(broken.kind(), ErrorKind::Corrupt);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if bytes.len() > DESCRIPTION_BYTES_MAX {
             return Err(corrupt(format!("it has more than {DESCRIPTION_BYTES_MAX} bytes")));

@@ -232,6 +232,13 @@ impl TypeDescription {
     }
 
     /// A single number, truth value or byte of text.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription, describe::Scalar};
+    ///
+    /// assert_eq!(TypeDescription::scalar(Scalar::F64), f64::describe());
+    /// ```
     pub fn scalar(scalar: Scalar) -> Self {
         Self::of(Kind::Scalar(scalar), scalar.size())
     }
@@ -242,6 +249,14 @@ impl TypeDescription {
     /// When there are no values or more than 1024, when `width` is not an integer of at most 64
     /// bits, when a number does not fit in it or occurs twice, or when a name is empty, longer than
     /// 128 bytes or occurs twice: the caller's own mistakes.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{TypeDescription, describe::Scalar};
+    ///
+    /// let mode = TypeDescription::enumeration(Scalar::U8, [("Idle", 0), ("Driving", 1)]);
+    /// assert_eq!(mode.decode(&[1]).expect("one byte").to_string(), "Driving");
+    /// ```
     pub fn enumeration<'a>(
         width: Scalar,
         values: impl IntoIterator<Item = (&'a str, i128)>,
@@ -254,16 +269,54 @@ impl TypeDescription {
     }
 
     /// Only the size and alignment of `T`: agrees with every type that has the same.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::TypeDescription;
+    ///
+    /// struct Secret([u64; 4]);
+    ///
+    /// let secret = TypeDescription::opaque::<Secret>();
+    /// assert_eq!((secret.size(), secret.align()), (32, 8));
+    /// ```
     pub fn opaque<T>() -> Self {
         Self::of(Kind::Opaque { size: size_of::<T>() }, align_of::<T>())
     }
 
     /// A struct of the size and alignment of `T`; [`TypeDescription::field`] names its fields.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription};
+    /// use std::mem::offset_of;
+    ///
+    /// #[repr(C)]
+    /// struct Point {
+    ///     x: f64,
+    ///     y: f64,
+    /// }
+    ///
+    /// let point = TypeDescription::of_struct::<Point>()
+    ///     .field("x", offset_of!(Point, x), f64::describe())
+    ///     .field("y", offset_of!(Point, y), f64::describe());
+    /// assert_eq!((point.size(), point.fields().len()), (16, 2));
+    /// ```
     pub fn of_struct<T>() -> Self {
         Self::struct_of(size_of::<T>(), align_of::<T>())
     }
 
     /// A struct of `size` bytes, aligned to `align`; [`TypeDescription::field`] names its fields.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription};
+    ///
+    /// // As another program's documentation describes it:
+    /// let speed = TypeDescription::struct_of(16, 8)
+    ///     .field("stamp_ns", 0, u64::describe())
+    ///     .field("metres_per_second", 8, f32::describe()); // and 4 bytes of padding
+    /// assert_eq!(speed.size(), 16);
+    /// ```
     pub fn struct_of(size: usize, align: usize) -> Self {
         Self::of(Kind::Struct { size, fields: Vec::new() }, align)
     }
@@ -273,6 +326,16 @@ impl TypeDescription {
     /// # Panics
     /// If this is not a struct, or the field lies outside it, overlaps or precedes the one before,
     /// or has a name that is taken, empty or longer than 128 bytes: the caller's own mistake.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription, msg::Vector3};
+    ///
+    /// let motion = TypeDescription::struct_of(32, 8)
+    ///     .field("stamp_ns", 0, u64::describe())
+    ///     .field("speed", 8, Vector3::describe()); // a struct in a struct
+    /// assert_eq!((motion.fields()[1].name(), motion.fields()[1].offset()), ("speed", 8));
+    /// ```
     #[must_use]
     pub fn field(mut self, name: &str, offset: usize, of: Self) -> Self {
         if of.root.size() == 0 {
@@ -286,6 +349,15 @@ impl TypeDescription {
     }
 
     /// An array of `len` of these.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Message;
+    ///
+    /// let matrix = f32::describe().array(4).array(2); // two rows of four
+    /// assert_eq!(matrix, <[[f32; 4]; 2]>::describe());
+    /// assert_eq!(matrix.root().to_string(), "f32[2][4]");
+    /// ```
     #[must_use]
     pub fn array(mut self, len: usize) -> Self {
         self.root.dims.insert(0, len);
@@ -293,6 +365,14 @@ impl TypeDescription {
     }
 
     /// As many of these as a payload holds.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, PayloadType};
+    ///
+    /// let scan = f32::describe().slice();
+    /// assert_eq!(Some(scan), PayloadType::of::<[f32]>().description());
+    /// ```
     #[must_use]
     pub fn slice(mut self) -> Self {
         self.root.any_length = true;
@@ -315,26 +395,67 @@ impl TypeDescription {
     }
 
     /// What the payload is.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, describe::Kind, msg::Pose};
+    ///
+    /// assert!(matches!(Pose::describe().root().kind(), Kind::Struct { size: 96, .. }));
+    /// assert_eq!(f64::describe().array(6).root().dims(), [6]);
+    /// ```
     pub fn root(&self) -> &FieldType {
         &self.root
     }
 
     /// The fields, if it is a struct or an array of them.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, msg::Twist};
+    ///
+    /// let twist = Twist::describe();
+    /// let names: Vec<_> = twist.fields().iter().map(|field| field.name()).collect();
+    /// assert_eq!(names, ["header", "linear", "angular"]);
+    /// assert!(f64::describe().fields().is_empty()); // a number has none
+    /// ```
     pub fn fields(&self) -> &[Field] {
         self.root.fields()
     }
 
     /// Size in bytes; of a slice, that of one element.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Message;
+    ///
+    /// assert_eq!(f32::describe().array(6).size(), 24);
+    /// assert_eq!(f32::describe().slice().size(), 4); // of one element
+    /// ```
     pub fn size(&self) -> usize {
         self.root.size()
     }
 
     /// Alignment in bytes, a power of two.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, msg::Pose};
+    ///
+    /// assert_eq!((Pose::describe().align(), f32::describe().array(6).align()), (8, 4));
+    /// ```
     pub fn align(&self) -> usize {
         self.align
     }
 
     /// Whether nothing is known but size and alignment.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Message, TypeDescription};
+    ///
+    /// assert!(TypeDescription::opaque::<[u64; 4]>().is_opaque());
+    /// assert!(!u64::describe().array(4).is_opaque());
+    /// ```
     pub fn is_opaque(&self) -> bool {
         matches!(self.root.kind, Kind::Opaque { .. })
     }
