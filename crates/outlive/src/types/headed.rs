@@ -98,6 +98,15 @@ impl<H: Message, E: Message> Headed<H, E> {
     }
 
     /// The header.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, zerocopy::IntoBytes};
+    ///
+    /// let words = [7u32, 0x0002_0001];
+    /// let counts = Headed::<u32, u16>::parse(words.as_bytes()).expect("aligned and whole");
+    /// assert_eq!(*counts.header(), 7);
+    /// ```
     #[inline]
     pub fn header(&self) -> &H {
         // SAFETY: aligned, long enough and a valid `H` (invariant).
@@ -105,6 +114,17 @@ impl<H: Message, E: Message> Headed<H, E> {
     }
 
     /// The elements.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, zerocopy::IntoBytes};
+    ///
+    /// let words = [7u32, 0x0002_0001];
+    /// let counts = Headed::<u32, u16>::parse(words.as_bytes()).expect("aligned and whole");
+    /// assert_eq!(counts.tail(), [1, 2]);
+    /// let none = Headed::<u32, u16>::parse(&words.as_bytes()[..4]).expect("a header alone");
+    /// assert!(none.tail().is_empty());
+    /// ```
     #[inline]
     pub fn tail(&self) -> &[E] {
         let tail = &self.bytes[size_of::<H>()..];

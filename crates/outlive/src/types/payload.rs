@@ -67,12 +67,43 @@ pub trait Message:
     const VALIDITY: Validity<Self> = Validity::checked();
 
     /// Its fields, for tools and for the comparison when a member joins.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Message;
+    ///
+    /// #[outlive::message("example/Position")]
+    /// struct Position {
+    ///     x: f64,
+    ///     y: f64,
+    /// }
+    ///
+    /// let position = Position::describe(); // as the macro wrote it
+    /// let names: Vec<_> = position.fields().iter().map(|field| field.name()).collect();
+    /// assert_eq!(names, ["x", "y"]);
+    /// ```
     fn describe() -> TypeDescription {
         TypeDescription::opaque::<Self>()
     }
 }
 
 /// Which bytes are a `T`: any, or those that pass a check when they are received.
+///
+/// # Examples
+/// ```
+/// use outlive::Message;
+///
+/// #[outlive::message("example/Lamp")]
+/// struct Lamp {
+///     brightness: f32,
+///     on: bool,
+///     reserved: [u8; 3],
+/// }
+///
+/// assert!(f32::VALIDITY.is_any()); // any four bytes are a number
+/// assert!(!bool::VALIDITY.is_any()); // a byte of 2 is not a bool
+/// assert!(!Lamp::VALIDITY.is_any()); // as it has a bool in it
+/// ```
 pub struct Validity<T> {
     any: bool,
     _type: PhantomData<fn() -> T>,
@@ -80,11 +111,47 @@ pub struct Validity<T> {
 
 impl<T: Message> Validity<T> {
     /// Some bytes are not a `T`, as for a `bool`: received bytes are checked.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout};
+    /// use outlive::{Message, Validity};
+    ///
+    /// #[derive(FromZeros, IntoBytes, Immutable, KnownLayout)]
+    /// #[zerocopy(crate = "outlive::zerocopy")]
+    /// #[repr(C)]
+    /// struct Lamp {
+    ///     on: bool,
+    /// }
+    ///
+    /// impl Message for Lamp {
+    ///     const TYPE_NAME: &'static str = "example/Lamp";
+    ///     const VALIDITY: Validity<Self> = Validity::checked(); // the default, too
+    /// }
+    /// assert!(!Lamp::VALIDITY.is_any());
+    /// ```
     pub const fn checked() -> Self {
         Self::of(false)
     }
 
     /// Any bytes are a `T`: there is nothing to check.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+    /// use outlive::{Message, Validity};
+    ///
+    /// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+    /// #[zerocopy(crate = "outlive::zerocopy")]
+    /// #[repr(C)]
+    /// struct Count(u64);
+    ///
+    /// impl Message for Count {
+    ///     const TYPE_NAME: &'static str = "example/Count";
+    ///     const VALIDITY: Validity<Self> = Validity::any(); // compiles only with `FromBytes`
+    /// }
+    /// assert!(Count::VALIDITY.is_any());
+    /// ```
     pub const fn any() -> Self
     where
         T: FromBytes,
@@ -108,6 +175,14 @@ impl<T> Validity<T> {
     }
 
     /// Whether any bytes are a `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Message;
+    ///
+    /// assert!(<[u16; 8]>::VALIDITY.is_any());
+    /// assert!(!<[char; 8]>::VALIDITY.is_any());
+    /// ```
     pub const fn is_any(&self) -> bool {
         self.any
     }
@@ -176,6 +251,17 @@ impl<T: Message, const N: usize> Message for [T; N] {
 }
 
 /// How payload bytes are encoded; stored in the topic's `meta`.
+///
+/// # Examples
+/// ```
+/// use outlive::{Encoding, MsgPack, PayloadType, msg::Image};
+///
+/// assert_eq!(PayloadType::of::<f64>().encoding(), Encoding::Fixed);
+/// assert_eq!(PayloadType::of::<[f64]>().encoding(), Encoding::Slice);
+/// assert_eq!(PayloadType::of::<[u8]>().encoding(), Encoding::Bytes);
+/// assert_eq!(PayloadType::of::<Image>().encoding(), Encoding::Headed);
+/// assert_eq!(PayloadType::of::<MsgPack<String>>().encoding(), Encoding::MessagePack);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -213,12 +299,28 @@ impl Encoding {
     }
 
     /// The encoding of that name, as [`Encoding::as_str`] gives it; `None` if there is none.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Encoding;
+    ///
+    /// assert_eq!(Encoding::from_name("json"), Some(Encoding::Json));
+    /// assert_eq!(Encoding::from_name("yaml"), None);
+    /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|e| e.as_str() == name)
     }
 
     /// `fixed`, `slice`, `bytes`, `msgpack`, `headed`, `cdr`, `protobuf`, `flatbuffer`, `json` or
     /// `arrow`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Encoding;
+    ///
+    /// assert_eq!(Encoding::MessagePack.as_str(), "msgpack");
+    /// assert_eq!(Encoding::from_name("msgpack"), Some(Encoding::MessagePack));
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -240,6 +342,14 @@ impl Encoding {
     }
 
     /// Whether others define the encoding: payload and schema are theirs, and travel as they are.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Encoding;
+    ///
+    /// assert!(Encoding::Protobuf.is_foreign() && Encoding::Json.is_foreign());
+    /// assert!(!Encoding::MessagePack.is_foreign()); // encoded by this crate, and has no schema
+    /// ```
     pub const fn is_foreign(self) -> bool {
         use Encoding::*;
         matches!(self, Cdr | Protobuf | FlatBuffer | Json | Arrow)
@@ -269,6 +379,24 @@ pub(crate) mod sealed {
 /// # Safety
 /// Implemented in this crate only: `cast` and `cast_mut` must accept exactly what `fits` and, where
 /// `CHECKED`, `is_valid` accept, and what `clear` leaves is valid.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{Node, Payload, Result};
+///
+/// /// Publishes one value of any type that can travel.
+/// fn publish_once<T: Payload + ?Sized>(node: &Node, topic: &str, value: &T) -> Result<u64> {
+///     node.topic::<T>(topic)?.publisher()?.publish(value)
+/// }
+///
+/// let mut scans = node.topic::<[f32]>("/scan")?.subscriber()?;
+/// publish_once(&node, "/speed", &1.5)?;
+/// publish_once(&node, "/scan", &[0.5f32, 0.75][..])?;
+/// assert_eq!(scans.receive()?.expect("sent just now").len(), 2);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel: it has no fixed layout that all programs agree on",
     label = "neither a message, nor a slice of them, `Headed`, `MsgPack` or `Encoded`",

@@ -34,6 +34,22 @@ use crate::{Error, ErrorKind, Result};
 pub type Image = Headed<ImageHeader, u8>;
 
 /// The header before the pixels; 64 bytes, so that the pixels begin on a cache line.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Header, ImageHeader, PixelFormat};
+///
+/// let header = ImageHeader {
+///     header: Header::now("camera_front_optical"),
+///     width: 638,
+///     height: 480,
+///     row_bytes: 640, // this camera begins each row at a multiple of 64 bytes
+///     format: PixelFormat::MONO8,
+///     ..ImageHeader::default()
+/// };
+/// header.check(640 * 480)?;
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct ImageHeader {
@@ -53,6 +69,20 @@ pub struct ImageHeader {
 message!(ImageHeader, "outlive/Image", header, width, height, row_bytes, format, reserved);
 
 /// What the bytes of an image mean. A number, because other programs may write any.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::PixelFormat;
+///
+/// fn channels(format: PixelFormat) -> Option<u32> {
+///     match format {
+///         PixelFormat::MONO8 | PixelFormat::MONO16 => Some(1),
+///         PixelFormat::RGB8 | PixelFormat::BGR8 => Some(3),
+///         _ => None, // another program may write any number
+///     }
+/// }
+/// assert_eq!((channels(PixelFormat::BGR8), channels(PixelFormat(77))), (Some(3), None));
+/// ```
 #[derive(
     FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq, Eq,
 )]
@@ -116,6 +146,14 @@ impl PixelFormat {
     }
 
     /// `rgb8`, `depth_m32`, `jpeg` ...; `unknown` otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::msg::PixelFormat;
+    ///
+    /// assert_eq!(PixelFormat::DEPTH_M32.as_str(), "depth_m32");
+    /// assert_eq!(PixelFormat(77).as_str(), "unknown");
+    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MONO8 => "mono8",
@@ -205,6 +243,21 @@ impl Headed<ImageHeader, u8> {
     }
 
     /// The pixels, or the file of a compressed picture.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Image, ImageHeader, PixelFormat};
+    ///
+    /// let publisher = node.topic::<Image>("/camera")?.publisher()?;
+    /// let mut subscriber = node.topic::<Image>("/camera")?.subscriber()?;
+    /// let header = ImageHeader { format: PixelFormat::PNG, ..ImageHeader::default() };
+    /// publisher.publish_headed(header, b"the bytes of a PNG file")?;
+    /// let image = subscriber.receive()?.expect("sent just now");
+    /// assert_eq!(image.pixels(), b"the bytes of a PNG file");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn pixels(&self) -> &[u8] {
         self.tail()
     }

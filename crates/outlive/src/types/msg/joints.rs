@@ -25,6 +25,19 @@ use crate::types::Headed;
 pub type JointState = Headed<JointStateHeader, Joint>;
 
 /// The header before the joints; 40 bytes.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::msg::{Header, JointState, JointStateHeader};
+///
+/// let publisher = node.topic::<JointState>("/joints")?.publisher()?;
+/// let header = JointStateHeader { header: Header::now("base_link") };
+/// let state = publisher.loan_headed(header, 6)?; // for six joints
+/// assert_eq!((state.header().header.frame_id.as_str(), state.tail().len()), ("base_link", 6));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct JointStateHeader {
@@ -34,6 +47,19 @@ pub struct JointStateHeader {
 message!(JointStateHeader, "outlive/JointState", header);
 
 /// One joint; 56 bytes. NaN where not measured.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Joint, Text};
+///
+/// let elbow = Joint {
+///     name: Text::cut("elbow"),
+///     position: 1.57, // rad
+///     velocity: 0.0,
+///     effort: f64::NAN, // this motor does not measure it
+/// };
+/// assert!(elbow.name.as_str() == "elbow" && elbow.effort.is_nan());
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Joint {

@@ -72,6 +72,16 @@ fn described<S, F: Message>(_of: fn(&S) -> &F) -> TypeDescription {
 }
 
 /// When something was measured and which frame its coordinates are in; 40 bytes.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Header, Text};
+///
+/// let exposed_ns = outlive::now_ns(); // as the camera's driver says
+/// let header = Header { stamp_ns: exposed_ns, frame_id: Text::cut("camera_front_optical") };
+/// assert_eq!(header.frame_id.as_str(), "camera_front_optical");
+/// assert_eq!(Header::default().stamp_ns, 0); // unknown
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Header {

@@ -5,6 +5,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Header, message};
 
 /// Three coordinates; the field that holds it gives unit and frame.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::Vector3;
+///
+/// let goal = Vector3 { x: 3.0, y: -4.0, z: 0.0 }; // 3 forward, 4 to the right
+/// assert_eq!(goal.x.hypot(goal.y), 5.0);
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Vector3 {
@@ -19,6 +27,16 @@ message!(Vector3, "outlive/Vector3", x, y, z);
 
 /// A rotation as unit quaternion `w + xi + yj + zk`: x² + y² + z² + w² = 1. The default, all
 /// zero, means "unknown".
+///
+/// # Examples
+/// ```
+/// use outlive::msg::Quaternion;
+///
+/// let left = Quaternion::from_yaw(std::f64::consts::FRAC_PI_2); // a quarter turn
+/// let Quaternion { x, y, z, w } = left;
+/// assert!((x * x + y * y + z * z + w * w - 1.0).abs() < 1e-12);
+/// assert_ne!(Quaternion::default(), Quaternion::IDENTITY); // unknown is not "no rotation"
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Quaternion {
@@ -69,6 +87,24 @@ impl Quaternion {
 }
 
 /// Position and orientation of a body in the frame `header.frame_id`; 96 bytes.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::msg::{Header, Pose, Quaternion, Vector3};
+///
+/// let publisher = node.topic::<Pose>("/base/pose")?.publisher()?;
+/// let mut subscriber = node.topic::<Pose>("/base/pose")?.subscriber()?;
+/// publisher.publish(&Pose {
+///     header: Header::now("map"),
+///     position: Vector3 { x: 1.0, y: 2.0, z: 0.0 },
+///     orientation: Quaternion::from_yaw(0.5),
+/// })?;
+/// let pose = subscriber.receive()?.expect("sent just now");
+/// assert_eq!((pose.header.frame_id.as_str(), pose.position.y), ("map", 2.0));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Pose {
@@ -82,6 +118,23 @@ pub struct Pose {
 message!(Pose, "outlive/Pose", header, position, orientation);
 
 /// Velocity of a body, in its own axes: `header.frame_id` is the body's frame; 88 bytes.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::msg::{Header, Twist, Vector3};
+///
+/// let publisher = node.topic::<Twist>("/base/speed")?.publisher()?;
+/// let mut subscriber = node.topic::<Twist>("/base/speed")?.subscriber()?;
+/// publisher.publish(&Twist {
+///     header: Header::now("base_link"),
+///     linear: Vector3 { x: 0.5, ..Vector3::default() },  // forward
+///     angular: Vector3 { z: 0.1, ..Vector3::default() }, // and slowly to the left
+/// })?;
+/// assert_eq!(subscriber.receive()?.expect("sent just now").linear.x, 0.5);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Twist {
@@ -98,6 +151,22 @@ message!(Twist, "outlive/Twist", header, linear, angular);
 ///
 /// Covariances are 3 x 3, row by row, about x, y, z. All zero: unknown. First element -1: the
 /// sensor has no such reading.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::msg::{Header, Imu, Vector3};
+///
+/// let publisher = node.topic::<Imu>("/imu")?.publisher()?;
+/// let mut subscriber = node.topic::<Imu>("/imu")?.subscriber()?;
+/// let mut imu = Imu { header: Header::now("imu"), ..Imu::default() };
+/// imu.linear_acceleration = Vector3 { x: 0.0, y: 0.0, z: 9.81 }; // at rest and level
+/// imu.orientation_covariance[0] = -1.0; // this sensor has no orientation
+/// publisher.publish(&imu)?;
+/// assert_eq!(subscriber.receive()?.expect("sent just now").linear_acceleration.z, 9.81);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Imu {

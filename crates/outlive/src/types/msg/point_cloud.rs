@@ -28,6 +28,20 @@ use crate::{Error, ErrorKind, Result};
 pub type PointCloud = Headed<PointCloudHeader, PointXyzi>;
 
 /// The header before the points; 64 bytes, so that the points begin on a cache line.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::msg::{Header, PointCloud, PointCloudHeader};
+///
+/// let publisher = node.topic::<PointCloud>("/lidar")?.publisher()?;
+/// let header = Header::now("lidar");
+/// let header = PointCloudHeader { header, width: 512, height: 16, ..Default::default() };
+/// let cloud = publisher.loan_headed(header, 512 * 16)?; // ordered: a row for each laser
+/// assert_eq!(cloud.row(15).expect("the last row").len(), 512);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct PointCloudHeader {
@@ -84,6 +98,17 @@ impl PointCloudHeader {
 }
 
 /// A point; 16 bytes. A ray without an echo has NaN coordinates.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::PointXyzi;
+///
+/// let wall = PointXyzi { x: 3.0, y: 4.0, z: 0.0, intensity: 0.5 };
+/// assert_eq!(wall.x.hypot(wall.y), 5.0); // m from the sensor
+/// let nothing = PointXyzi { x: f32::NAN, y: f32::NAN, z: f32::NAN, intensity: 0.0 };
+/// let echoes = [wall, nothing].into_iter().filter(|point| !point.x.is_nan());
+/// assert_eq!(echoes.count(), 1);
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct PointXyzi {
@@ -123,6 +148,22 @@ impl Headed<PointCloudHeader, PointXyzi> {
     }
 
     /// The points.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::msg::{Header, PointCloud, PointCloudHeader, PointXyzi};
+    ///
+    /// let publisher = node.topic::<PointCloud>("/lidar")?.publisher()?;
+    /// let mut subscriber = node.topic::<PointCloud>("/lidar")?.subscriber()?;
+    /// let wall = PointXyzi { x: 2.5, ..PointXyzi::default() };
+    /// publisher.publish_headed(PointCloudHeader::row(Header::now("lidar"), 3), &[wall; 3])?;
+    /// let cloud = subscriber.receive()?.expect("sent just now");
+    /// let nearest_m = cloud.points().iter().map(|point| point.x).fold(f32::INFINITY, f32::min);
+    /// assert_eq!(nearest_m, 2.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn points(&self) -> &[PointXyzi] {
         self.tail()
     }

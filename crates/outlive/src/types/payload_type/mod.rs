@@ -50,6 +50,15 @@ pub struct PayloadType {
 
 impl PayloadType {
     /// The type of a Rust type.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Encoding, PayloadType};
+    ///
+    /// let scan = PayloadType::of::<[f32]>();
+    /// assert_eq!((scan.name(), scan.encoding()), ("f32", Encoding::Slice));
+    /// assert!(scan.differences(&PayloadType::of::<[f32]>()).is_empty());
+    /// ```
     pub fn of<T: Payload + ?Sized>() -> Self {
         T::payload_type()
     }
@@ -87,6 +96,18 @@ impl PayloadType {
     ///
     /// # Errors
     /// `InvalidArgument` as [`PayloadType::fixed`], or for a description of more than 64 KiB.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// let speed = PayloadType::of::<f64>();
+    /// // Write these to a file, and later:
+    /// let form = (speed.size(), speed.align());
+    /// let again = PayloadType::stored(speed.encoding(), speed.name(), form, speed.schema())?;
+    /// assert_eq!(again, speed);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn stored(
         encoding: Encoding,
         name: &str,
@@ -116,6 +137,14 @@ impl PayloadType {
     }
 
     /// Raw bytes, `[u8]`.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// let bytes = PayloadType::bytes();
+    /// assert!(bytes == PayloadType::of::<[u8]>() && bytes.fits(0) && bytes.fits(1_000_000));
+    /// ```
     pub fn bytes() -> Self {
         Self::of::<[u8]>()
     }
@@ -126,6 +155,18 @@ impl PayloadType {
     /// `InvalidArgument` for a name that does not have 1 to 256 bytes, a type of 0 bytes or of any
     /// length, an alignment above 4096, a number that is aligned otherwise than numbers are, or the
     /// name of a number (`f64`) with another description.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, TypeDescription, describe::Scalar};
+    ///
+    /// let number = || TypeDescription::scalar(Scalar::F64);
+    /// let point = TypeDescription::struct_of(16, 8); // bytes
+    /// let point = point.field("x", 0, number()).field("y", 8, number());
+    /// let point = PayloadType::fixed("example/Point", &point)?;
+    /// assert!(point.fits(16) && !point.fits(32));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn fixed(name: &str, element: &TypeDescription) -> Result<Self> {
         check_number(name, element)?;
         Self::new(Encoding::Fixed, name, element, element.to_schema())
@@ -135,6 +176,18 @@ impl PayloadType {
     ///
     /// # Errors
     /// As [`PayloadType::fixed`].
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, TypeDescription, describe::Scalar};
+    ///
+    /// let number = || TypeDescription::scalar(Scalar::F64);
+    /// let point = TypeDescription::struct_of(16, 8); // bytes
+    /// let point = point.field("x", 0, number()).field("y", 8, number());
+    /// let points = PayloadType::slice("example/Point", &point)?;
+    /// assert!(points.fits(0) && points.fits(32) && !points.fits(24));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn slice(name: &str, element: &TypeDescription) -> Result<Self> {
         if name == "u8" && element.size() == 1 {
             return Ok(Self::bytes());
@@ -148,6 +201,18 @@ impl PayloadType {
     /// # Errors
     /// As [`PayloadType::fixed`]; `InvalidArgument` when elements are aligned to more than the
     /// header.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, PayloadType, TypeDescription, describe::Scalar};
+    ///
+    /// let header = TypeDescription::scalar(Scalar::F64);
+    /// let element = TypeDescription::scalar(Scalar::U16);
+    /// let ranges = PayloadType::headed("f64", &header, &element)?;
+    /// assert!(ranges.fits(8) && ranges.fits(8 + 2 * 3) && !ranges.fits(9));
+    /// assert_eq!(ranges, PayloadType::of::<Headed<f64, u16>>());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn headed(name: &str, header: &TypeDescription, element: &TypeDescription) -> Result<Self> {
         Self::check(name, element)?;
         check_number(name, header)?;
@@ -164,6 +229,20 @@ impl PayloadType {
     ///
     /// # Errors
     /// `InvalidArgument` for a name that does not have 1 to 256 bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::PayloadType;
+    ///
+    /// let goal = PayloadType::msgpack("robot/Goal")?;
+    /// let publisher = node.topic::<[u8]>("/goal")?.of_type(&goal).publisher()?;
+    /// let mut subscriber = node.msgpack::<String>("/goal")?.type_name("robot/Goal").subscriber()?;
+    /// publisher.publish(b"\xa4dock")?; // from another encoder
+    /// assert_eq!(*subscriber.receive_value()?.expect("sent just now"), "dock");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn msgpack(name: &str) -> Result<Self> {
         let byte = TypeDescription::opaque::<u8>();
         Self::new(Encoding::MessagePack, name, &byte, Vec::new())
@@ -253,26 +332,69 @@ impl PayloadType {
     }
 
     /// How payloads are encoded.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Encoding, PayloadType};
+    ///
+    /// assert_eq!(PayloadType::of::<f64>().encoding(), Encoding::Fixed);
+    /// assert_eq!(PayloadType::msgpack("robot/Goal")?.encoding(), Encoding::MessagePack);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// Name of the type, the same in all languages.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, msg::Pose};
+    ///
+    /// assert_eq!(PayloadType::of::<Pose>().name(), "outlive/Pose");
+    /// assert_eq!(PayloadType::of::<[Pose]>().name(), "outlive/Pose"); // that of an element
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Size of the value, of an element or of the header, bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Headed, PayloadType};
+    ///
+    /// assert_eq!(PayloadType::of::<[f64; 6]>().size(), 48);
+    /// assert_eq!(PayloadType::of::<[f64]>().size(), 8); // of an element
+    /// assert_eq!(PayloadType::of::<Headed<u32, u8>>().size(), 4); // of the header
+    /// ```
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// Its alignment, bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// assert_eq!(PayloadType::of::<[f64; 6]>().align(), 8);
+    /// assert_eq!(PayloadType::bytes().align(), 1);
+    /// ```
     pub fn align(&self) -> usize {
         self.align
     }
 
     /// What payloads look like, if that is known.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, msg::Pose};
+    ///
+    /// let pose = PayloadType::of::<Pose>().description().expect("described by its type");
+    /// assert_eq!(pose.fields()[1].name(), "position");
+    /// assert!(PayloadType::bytes().description().is_none()); // nobody knows what they mean
+    /// ```
     pub fn description(&self) -> Option<TypeDescription> {
         TypeDescription::parse(&self.schema).ok()
     }
@@ -280,12 +402,31 @@ impl PayloadType {
     /// The description, or the schema of a third-party encoding, as stored: empty if there is none,
     /// or what the topic's creator gave instead
     /// ([`topic::Builder::schema`](crate::topic::Builder::schema)).
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// let speed = PayloadType::of::<f64>();
+    /// assert_eq!(speed.schema(), b"outlive-type 1 align 8\nf64\n");
+    /// assert!(PayloadType::bytes().schema().is_empty());
+    /// ```
     pub fn schema(&self) -> &[u8] {
         &self.schema
     }
 
     /// What differs between this type, which a topic has, and `ours`, one line each, as a program
     /// with `ours` would be refused; empty if they agree.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// let (has, ours) = (PayloadType::of::<f64>(), PayloadType::of::<f32>());
+    /// let lines = has.differences(&ours);
+    /// assert_eq!(lines[0], "type is f64, this program has f32");
+    /// assert!(has.differences(&has).is_empty());
+    /// ```
     pub fn differences(&self, ours: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut differs = |field: &str, has: String, want: String| {
@@ -305,6 +446,15 @@ impl PayloadType {
     }
 
     /// Whether a payload may have `bytes` bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::PayloadType;
+    ///
+    /// let scan = PayloadType::of::<[f32]>();
+    /// assert!(scan.fits(0) && scan.fits(12));
+    /// assert!(!scan.fits(10)); // two and a half elements
+    /// ```
     #[inline]
     pub fn fits(&self, bytes: usize) -> bool {
         match self.encoding {
@@ -317,6 +467,16 @@ impl PayloadType {
     }
 
     /// Whether `payload` is a payload of this type, by length and address.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{PayloadType, zerocopy::IntoBytes};
+    ///
+    /// let numbers = [1.5f64, 2.5];
+    /// let (bytes, f64s) = (numbers.as_bytes(), PayloadType::of::<[f64]>());
+    /// assert!(f64s.accepts(bytes) && f64s.accepts(&bytes[8..]));
+    /// assert!(!f64s.accepts(&bytes[4..12])); // long enough, but not aligned
+    /// ```
     #[inline]
     pub fn accepts(&self, payload: &[u8]) -> bool {
         // A power of two: a mask, where a division would cost as much as the rest of a receive.

@@ -65,10 +65,14 @@ pub trait Codec: 'static {
 
     /// Name of the type as its own world has it, 1 to 256 bytes: `robot.Plan` of Protocol Buffers,
     /// `geometry_msgs/msg/Twist` of ROS.
+    ///
+    /// Example: [`Codec`].
     fn type_name() -> String;
 
     /// The schema, in the form that [`Encoding`] names; empty to say nothing about it. At most
     /// 64 KiB of it are stored: see [`PayloadType::encoded`].
+    ///
+    /// Example: [`Codec`].
     fn schema() -> Vec<u8>;
 
     /// Encodes into `to` and returns the length. If that is more than `to` has room for, its
@@ -76,6 +80,8 @@ pub trait Codec: 'static {
     ///
     /// # Errors
     /// Why the value cannot be encoded.
+    ///
+    /// Example: [`Codec`].
     fn encode(
         value: &Self::Value,
         to: &mut [u8],
@@ -85,12 +91,48 @@ pub trait Codec: 'static {
     ///
     /// # Errors
     /// Why they are no such value.
+    ///
+    /// Example: [`Codec`].
     fn decode(
         bytes: &[u8],
     ) -> std::result::Result<Self::Value, Box<dyn std::error::Error + Send + Sync>>;
 }
 
 /// An encoded value of a [`Codec`], as it lies in shared memory; [`Encoded::decode`] reads it.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// # use outlive::{Codec, Encoded, Encoding};
+/// # type Fault = Box<dyn std::error::Error + Send + Sync>;
+/// # struct Speed;
+/// # impl Codec for Speed {
+/// #     type Value = f64;
+/// #     const ENCODING: Encoding = Encoding::Json;
+/// #     fn type_name() -> String {
+/// #         "robot/Speed".into()
+/// #     }
+/// #     fn schema() -> Vec<u8> {
+/// #         br#"{"type": "number"}"#.into()
+/// #     }
+/// #     fn encode(value: &f64, to: &mut [u8]) -> Result<usize, Fault> {
+/// #         let text = value.to_string();
+/// #         to.get_mut(..text.len()).map(|to| to.copy_from_slice(text.as_bytes()));
+/// #         Ok(text.len())
+/// #     }
+/// #     fn decode(bytes: &[u8]) -> Result<f64, Fault> {
+/// #         Ok(std::str::from_utf8(bytes)?.parse()?)
+/// #     }
+/// # }
+/// // `Speed` is a `Codec` of f64 as JSON.
+/// let publisher = node.topic::<Encoded<Speed>>("/speed")?.publisher()?;
+/// let mut subscriber = node.topic::<Encoded<Speed>>("/speed")?.subscriber()?;
+/// publisher.publish(Encoded::new(b"1.5"))?; // JSON from elsewhere, as it is
+/// let sample = subscriber.receive()?.expect("sent just now");
+/// assert_eq!(sample.decode()?, 1.5);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[repr(transparent)]
 pub struct Encoded<C> {
     _codec: PhantomData<fn() -> C>,
@@ -134,6 +176,8 @@ impl<C> Encoded<C> {
     }
 
     /// The encoded bytes.
+    ///
+    /// Example: [`Encoded::new`].
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -51,6 +51,23 @@ pub(crate) mod msgpack;
 
 /// A payload that ports encode values into: `MsgPack<T>` where serde can serialise `T`,
 /// [`Encoded<C>`](encoded::Encoded) with any [`Codec`](encoded::Codec).
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{EncodeValue, MsgPack, Publisher, Result};
+///
+/// /// For values in any encoding.
+/// fn publish_all<P: EncodeValue + ?Sized>(to: &Publisher<P>, values: &[P::Value]) -> Result<()> {
+///     values.iter().try_for_each(|value| to.publish_value(value).map(drop))
+/// }
+///
+/// let publisher = node.topic::<MsgPack<String>>("/names")?.publisher()?;
+/// publish_all(&publisher, &["arm".into(), "base".into()])?;
+/// assert_eq!(publisher.published(), 2);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub trait EncodeValue: Payload {
     /// What is encoded.
     type Value;
@@ -70,6 +87,26 @@ pub trait EncodeValue: Payload {
 
 /// A payload that ports decode values from: `MsgPack<T>` where serde can deserialise `T`,
 /// [`Encoded<C>`](encoded::Encoded) with any [`Codec`](encoded::Codec).
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{DecodeValue, MsgPack, Result, Subscriber};
+///
+/// /// For values in any encoding.
+/// fn receive_all<P: DecodeValue + ?Sized>(from: &mut Subscriber<P>) -> Result<Vec<P::Value>> {
+///     let values = std::iter::from_fn(|| from.receive_value().transpose());
+///     values.map(|value| value.map(|value| value.into_inner())).collect()
+/// }
+///
+/// let publisher = node.topic::<MsgPack<String>>("/names")?.publisher()?;
+/// let mut subscriber = node.topic::<MsgPack<String>>("/names")?.subscriber()?;
+/// publisher.publish_value(&"arm".into())?;
+/// publisher.publish_value(&"base".into())?;
+/// assert_eq!(receive_all(&mut subscriber)?, ["arm", "base"]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub trait DecodeValue: Payload {
     /// What is decoded.
     type Value;

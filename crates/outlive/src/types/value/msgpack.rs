@@ -47,6 +47,14 @@ impl<T> MsgPack<T> {
     }
 
     /// The encoded bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// let bytes = outlive::msgpack::encode(&"dock")?;
+    /// let goal = outlive::MsgPack::<String>::new(&bytes);
+    /// assert_eq!(goal.as_bytes(), b"\xa4dock"); // a text of four bytes
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
