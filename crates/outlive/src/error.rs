@@ -9,6 +9,23 @@ use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
 /// What went wrong, to match on. The list grows: a kind you do not know is an error like `Io`.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::ErrorKind;
+///
+/// let _publisher = node.topic::<f64>("/speed")?.publisher()?;
+/// let refused = node.topic::<f32>("/speed")?.subscriber().unwrap_err();
+/// let advice = match refused.kind() {
+///     ErrorKind::TypeMismatch => "build both programs with the same type",
+///     ErrorKind::NoSpace | ErrorKind::OutOfMemory => "free memory, then try again",
+///     _ => "report it", // also kinds that a later version adds
+/// };
+/// assert_eq!(advice, "build both programs with the same type");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -101,6 +118,14 @@ impl ErrorKind {
     };
 
     /// A short phrase for people.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::ErrorKind;
+    ///
+    /// assert_eq!(ErrorKind::NoSpace.as_str(), "no space");
+    /// assert_eq!(format!("sorry: {}", ErrorKind::NoSpace), "sorry: no space");
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidName => "invalid name",
@@ -180,6 +205,14 @@ struct Told {
 
 impl Error {
     /// Builds an error; `what` is the operation, `object` what it acted on, `remedy` what to do.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Corrupt, "reading", "floor.map", "record the map again");
+    /// assert_eq!(error.to_string(), "reading floor.map: corrupt; record the map again");
+    /// ```
     #[cold]
     pub fn new(
         kind: ErrorKind,
@@ -197,6 +230,17 @@ impl Error {
     }
 
     /// Adds the operating system's own answer as the cause.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Error, ErrorKind};
+    /// use std::error::Error as _;
+    ///
+    /// let missing = std::fs::read("/nowhere/floor.map").unwrap_err();
+    /// let error = Error::new(ErrorKind::NotFound, "reading", "floor.map", "record a map first");
+    /// let error = error.with_source(missing);
+    /// assert!(error.source().is_some() && error.to_string().contains("os error 2"));
+    /// ```
     #[cold]
     #[must_use]
     pub fn with_source(mut self, source: io::Error) -> Self {
@@ -212,6 +256,15 @@ impl Error {
     }
 
     /// The kind to match on.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let error = node.topic::<u64>("two words").unwrap_err();
+    /// assert_eq!(error.kind(), outlive::ErrorKind::InvalidName);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
             Inner::Told(told) => told.kind,
@@ -220,6 +273,16 @@ impl Error {
     }
 
     /// The object the call acted on: a topic, a file, a node.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _publisher = node.topic::<f64>("/speed")?.publisher()?;
+    /// let refused = node.topic::<f32>("/speed")?.subscriber().unwrap_err();
+    /// assert_eq!(refused.object(), "/speed");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn object(&self) -> &str {
         match &*self.0 {
             Inner::Told(told) => &told.object,
@@ -228,6 +291,17 @@ impl Error {
     }
 
     /// What to do next.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut producer = node.queue::<u64>("/orders")?.producer()?;
+    /// let refused = producer.send(&7).unwrap_err();
+    /// let remedy = refused.remedy(); // the last part of the error's text
+    /// assert!(remedy.contains("no live consumer") && refused.to_string().ends_with(&*remedy));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn remedy(&self) -> Cow<'_, str> {
         match &*self.0 {
             Inner::Told(told) => Cow::Borrowed(&told.remedy),
@@ -297,6 +371,20 @@ impl std::error::Error for Error {
 ///
 /// It shares the name with the port that made it instead of copying it; figures in the text are
 /// those of the port's latest refusal.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::queue::TrySendError;
+///
+/// let mut producer = node.queue::<u64>("/orders")?.producer()?;
+/// match producer.try_send(&7) {
+///     Err(TrySendError::NoConsumer(refusal)) => assert_eq!(refusal.object(), "/orders"),
+///     other => panic!("nobody consumes, but: {other:?}"),
+/// }
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Refusal(Arc<Facts>);
 
@@ -320,6 +408,8 @@ impl Refusal {
     }
 
     /// The object that the call acted on: a queue, a topic.
+    ///
+    /// Example: [`Refusal`].
     pub fn object(&self) -> &str {
         &self.0.object
     }

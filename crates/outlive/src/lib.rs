@@ -260,11 +260,29 @@ pub use outlive_derive::message;
 ///
 /// # Real-time
 /// Seven system calls, once.
+///
+/// # Examples
+/// Compiled but not run: it ends its process.
+/// ```no_run
+/// outlive::kill_on_faults(); // first thing in `main`
+/// let node = outlive::Node::open("arm")?;
+/// let brake = node.mutex::<f64>("/brake")?;
+/// let held = brake.lock()?;
+/// std::process::abort(); // writes no core, so the next owner gets `OwnerDied` at once
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn kill_on_faults() {
     os::process::faults::kill_on_faults();
 }
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all deadlines and time stamps.
+///
+/// # Examples
+/// ```
+/// let start_ns = outlive::now_ns();
+/// let header = outlive::msg::Header::now("base_link"); // stamped by the same clock
+/// assert!((start_ns..=outlive::now_ns()).contains(&header.stamp_ns));
+/// ```
 pub fn now_ns() -> u64 {
     os::time::clock::now_ns()
 }

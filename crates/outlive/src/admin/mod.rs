@@ -48,6 +48,8 @@ pub struct Domain {
 }
 
 /// A node file and its contents.
+///
+/// Example: [`Domain::nodes`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeInfo {
@@ -64,6 +66,8 @@ pub struct NodeInfo {
 }
 
 /// What [`Domain::clean`] removed and what it left.
+///
+/// Example: [`Domain::clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanReport {
@@ -94,6 +98,8 @@ pub struct CleanReport {
 }
 
 /// What [`Domain::audit`] looked at and found.
+///
+/// Example: [`Domain::audit`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AuditReport {
@@ -155,6 +161,17 @@ impl Domain {
     }
 
     /// Its directory.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// let settings = outlive::Node::builder().root(dir.path()).domain("arm");
+    /// let domain = outlive::Domain::of(&settings)?;
+    /// assert!(domain.dir().ends_with("arm") && !domain.dir().exists()); // nobody has joined
+    /// let _node = settings.open()?;
+    /// assert!(domain.dir().exists());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn dir(&self) -> &Path {
         &self.path.dir
     }
@@ -257,7 +274,9 @@ impl Domain {
     /// publisher.publish(&[0.5, 0.75, 1.0])?;
     /// let scan = &domain.topics()?[0];
     /// assert_eq!((scan.name.as_str(), scan.type_name.as_str()), ("/scan", "f32"));
-    /// assert_eq!((scan.publishers[0].messages, scan.publishers[0].payload_bytes), (1, 12));
+    /// let of = &scan.publishers[0];
+    /// assert_eq!((of.id, of.messages, of.payload_bytes), (publisher.id(), 1, 12));
+    /// assert!(of.alive && !of.closed);
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn topics(&self) -> Result<Vec<topic::Info>> {
@@ -315,6 +334,8 @@ impl Domain {
     /// let seen = &domain.subscribers("/scan")?.expect("it exists")[0];
     /// assert_eq!((seen.borrows, seen.held.len()), (2, 1));
     /// assert_eq!((seen.held[0].publisher, seen.held[0].seq), (publisher.id(), Some(0)));
+    /// assert_eq!(seen.sources[0].publisher, publisher.id());
+    /// assert!(seen.sources[0].next <= 1); // updated now and then
     /// drop(sample);
     /// # Ok::<(), outlive::Error>(())
     /// ```
@@ -416,8 +437,8 @@ impl Domain {
     /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
     /// producer.send(&7)?;
     /// let jobs = &domain.queues()?[0];
-    /// assert_eq!((jobs.name.as_str(), jobs.lanes[0].unread), ("/jobs", 1));
-    /// assert_eq!(jobs.consumer, Some(node.id()));
+    /// assert_eq!((jobs.name.as_str(), jobs.consumer), ("/jobs", Some(node.id())));
+    /// assert_eq!((jobs.lanes[0].producer, jobs.lanes[0].unread), (producer.id(), 1));
     /// drop(consumer);
     /// assert_eq!(domain.queues()?[0].consumer, None); // the message waits for the next one
     /// # Ok::<(), outlive::Error>(())
@@ -442,6 +463,7 @@ impl Domain {
     /// let mut consumer = node.queue::<[u8]>("/jobs")?.consumer()?;
     /// node.queue::<[u8]>("/jobs")?.producer()?.send(b"one")?;
     /// let unread = domain.unread("/jobs", 10)?.expect("it exists");
+    /// assert_eq!((unread.len(), unread[0].timestamp_ns), (1, None)); // without time stamps
     /// assert_eq!(unread[0].payload, b"one");
     /// assert_eq!(&*consumer.receive()?.expect("still there"), b"one");
     /// # Ok::<(), outlive::Error>(())
@@ -467,6 +489,7 @@ impl Domain {
     /// let root = &domain.services()?[0];
     /// assert_eq!((root.name.as_str(), root.unread), ("/root", 1));
     /// assert_eq!((root.server, root.clients.len()), (Some(node.id()), 1));
+    /// assert_eq!((root.request.name(), root.response.name()), ("f64", "f64"));
     /// # server.receive()?;
     /// # Ok::<(), outlive::Error>(())
     /// ```

@@ -477,6 +477,17 @@ impl Node {
     }
 
     /// The name given at opening.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// let camera = settings.clone().name("camera").open()?;
+    /// assert_eq!(camera.name(), "camera");
+    /// let unnamed = settings.open()?;
+    /// assert!(!unnamed.name().is_empty()); // the program's name
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.inner.name
     }

@@ -30,16 +30,50 @@ use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 
 /// A node's ordinal in its domain: handed out once, never reused.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let settings = outlive::Node::builder().root(dir.path());
+/// let camera = settings.clone().name("camera").open()?;
+/// let planner = settings.name("planner").open()?;
+/// let id = camera.id();
+/// let watch = planner.watch(id)?;
+/// drop(camera);
+/// assert!(!watch.is_alive(), "node {id} left"); // no other node ever gets its number
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u64);
 
 impl NodeId {
     /// The ordinal as a number, 1 or more.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let name = format!("log-of-node-{}", node.id().get());
+    /// assert_eq!(name, "log-of-node-1"); // the first in its domain
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn get(self) -> u64 {
         self.0
     }
 
     /// The id with this ordinal, for instance from a command line.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::NodeId;
+    ///
+    /// let argument = node.id().to_string(); // as `outlive node list` prints it
+    /// let id = NodeId::from_raw(argument.parse().unwrap());
+    /// assert_eq!(id, node.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn from_raw(ordinal: u64) -> Self {
         Self(ordinal)
     }

@@ -32,6 +32,8 @@ use crate::{ErrorKind, Result};
 const COUNTED_MAX: u64 = 10_000_000;
 
 /// A producer's lane.
+///
+/// Example: [`Domain::queues`](crate::Domain::queues).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneInfo {
@@ -50,6 +52,8 @@ pub struct LaneInfo {
 }
 
 /// A queue and who is there.
+///
+/// Example: [`Domain::queues`](crate::Domain::queues).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Info {

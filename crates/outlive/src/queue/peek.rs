@@ -19,6 +19,8 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU64, fence};
 
 /// A message that the consumer has not received yet.
+///
+/// Example: [`Domain::unread`](crate::Domain::unread).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Unread {

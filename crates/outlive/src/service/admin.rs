@@ -13,6 +13,8 @@ use crate::types::PayloadType;
 use crate::{ErrorKind, Result};
 
 /// A service and who is there.
+///
+/// Example: [`Domain::services`](crate::Domain::services).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Info {

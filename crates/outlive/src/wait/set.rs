@@ -147,6 +147,21 @@ pub struct WaitSet {
 }
 
 /// The indices of what is ready; none when the time ran out. See [`WaitSet::wait`].
+///
+/// # Examples
+/// ```
+/// use outlive::{Interrupt, Timer, WaitSet};
+/// use std::time::Duration;
+///
+/// let (mut tick, stop) = (Timer::at(0), Interrupt::new());
+/// stop.raise();
+/// let mut set = WaitSet::new();
+/// let mut indices: Vec<usize> =
+///     set.wait(&mut [&mut tick, &mut &stop], Duration::from_secs(5))?.collect();
+/// indices.sort(); // each wait starts with another member
+/// assert_eq!(indices, [0, 1]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ready<'a>(std::iter::Copied<std::slice::Iter<'a, usize>>);
 

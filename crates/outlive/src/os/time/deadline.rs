@@ -36,12 +36,33 @@ impl Deadline {
 
     /// At `ns` of CLOCK_MONOTONIC; 0 is [`AT_ONCE`](Self::AT_ONCE), the largest number
     /// [`NEVER`](Self::NEVER).
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    ///
+    /// let start_ns = outlive::now_ns();
+    /// let end_of_cycle = Deadline::at_ns(start_ns + 2_000_000);
+    /// assert_eq!(end_of_cycle.as_ns(), start_ns + 2_000_000);
+    /// assert_eq!(Deadline::at_ns(0), Deadline::AT_ONCE);
+    /// assert_eq!(Deadline::at_ns(u64::MAX), Deadline::NEVER);
+    /// ```
     #[inline]
     pub const fn at_ns(ns: u64) -> Self {
         Self(ns)
     }
 
     /// `timeout` from now; saturates at the far future.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let (soon, late) = (Duration::from_secs(1), Duration::from_secs(3600));
+    /// assert!(Deadline::after(soon) < Deadline::after(late));
+    /// assert!(Deadline::after(Duration::MAX) < Deadline::NEVER);
+    /// ```
     #[inline]
     pub fn after(timeout: Duration) -> Self {
         Self::in_ns(timeout.as_nanos().min(1 << 62) as u64)
@@ -54,18 +75,44 @@ impl Deadline {
     }
 
     /// As ns of CLOCK_MONOTONIC; see [`at_ns`](Self::at_ns).
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    ///
+    /// let deadline = Deadline::after(std::time::Duration::from_secs(1));
+    /// let sent = deadline.as_ns(); // for another process: its clock is the same
+    /// assert_eq!(Deadline::at_ns(sent), deadline);
+    /// ```
     #[inline]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
     /// Whether it is [`NEVER`](Self::NEVER).
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    ///
+    /// assert!(Deadline::NEVER.is_never());
+    /// assert!(!Deadline::after(std::time::Duration::MAX).is_never()); // very late, but not never
+    /// ```
     #[inline]
     pub const fn is_never(self) -> bool {
         self.0 == Self::NEVER.0
     }
 
     /// Whether it is in the past, or now.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    ///
+    /// let start = Deadline::at_ns(outlive::now_ns());
+    /// assert!(start.has_passed() && Deadline::AT_ONCE.has_passed());
+    /// assert!(!Deadline::NEVER.has_passed());
+    /// ```
     #[inline]
     pub fn has_passed(self) -> bool {
         !self.is_never() && (self == Self::AT_ONCE || self.has_passed_by(clock::now_ns()))
@@ -78,6 +125,16 @@ impl Deadline {
     }
 
     /// How long it is until then; zero once it has passed.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// assert!(Deadline::after(hour).remaining() <= hour);
+    /// assert_eq!(Deadline::AT_ONCE.remaining(), Duration::ZERO);
+    /// ```
     #[inline]
     pub fn remaining(self) -> Duration {
         let now = if self == Self::AT_ONCE { 0 } else { clock::now_ns() };

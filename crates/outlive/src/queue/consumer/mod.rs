@@ -83,6 +83,15 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     /// The queue's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let consumer = node.queue::<u64>("jobs")?.consumer()?;
+    /// assert_eq!(consumer.queue(), "/jobs"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn queue(&self) -> &str {
         self.reader.queue().name.as_str()
     }

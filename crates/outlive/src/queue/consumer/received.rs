@@ -115,6 +115,19 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     }
 
     /// Who sent it.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut arm = node.queue::<u64>("/jobs")?.producer()?;
+    /// let base = node.queue::<u64>("/jobs")?.producer()?;
+    /// arm.send(&7)?;
+    /// let job = consumer.receive()?.expect("sent just now");
+    /// assert!(job.producer() == arm.id() && job.producer() != base.id());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn producer(&self) -> ProducerId {
         // There is one while a message is in hand.
         self.reader.sender().unwrap_or(ProducerId { node: NodeId::from_raw(0), port: 0 })

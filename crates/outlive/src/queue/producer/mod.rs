@@ -104,6 +104,15 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// The queue's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let producer = node.queue::<u64>("jobs")?.producer()?;
+    /// assert_eq!(producer.queue(), "/jobs"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn queue(&self) -> &str {
         self.writer.queue().name.as_str()
     }
@@ -373,6 +382,16 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// Name of the queue's type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ticks = outlive::PayloadType::of::<u32>();
+    /// let producer = node.queue::<[u8]>("/ticks")?.of_type(&ticks).producer()?;
+    /// assert_eq!(producer.type_name(), "u32");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn type_name(&self) -> &str {
         self.writer.queue().meta.of.name()
     }

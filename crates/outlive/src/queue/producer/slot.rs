@@ -9,6 +9,20 @@ use crate::types::Payload;
 
 /// A place in the lane lent by [`crate::Producer::reserve`]. Write through it, then
 /// [`Slot::commit`]; dropping it uncommitted sends nothing.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut consumer = node.queue::<[f32]>("/scans")?.consumer()?;
+/// let mut producer = node.queue::<[f32]>("/scans")?.producer()?;
+/// let mut ranges = producer.reserve_slice(360)?;
+/// ranges.fill(4.5); // holds whatever was there before
+/// ranges[0] = 1.5;
+/// ranges.commit();
+/// assert_eq!(consumer.receive()?.expect("committed")[..2], [1.5, 4.5]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it sends nothing"]
 pub struct Slot<'p, T: Payload + ?Sized> {

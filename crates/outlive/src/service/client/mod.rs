@@ -121,6 +121,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// The service's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let client = node.service::<u32, u32>("plan")?.client()?;
+    /// assert_eq!(client.service(), "/plan"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn service(&self) -> &str {
         self.reader.queue().name.as_str()
     }

@@ -132,6 +132,20 @@ pub struct Reply<R: Payload + ?Sized> {
 
 impl<R: Payload + ?Sized> Reply<R> {
     /// The request that it answers.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/double")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/double")?.client()?;
+    /// let ticket = client.send(&7)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &14)?;
+    /// let reply = client.receive()?.expect("answered just now");
+    /// assert_eq!(reply.ticket(), ticket);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }

@@ -102,6 +102,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     /// The service's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let server = node.service::<u32, u32>("plan")?.server()?;
+    /// assert_eq!(server.service(), "/plan"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn service(&self) -> &str {
         self.reader.queue().name.as_str()
     }

@@ -58,6 +58,20 @@ impl<Q: Payload + ?Sized> Request<Q> {
     }
 
     /// Its number among the requests of that client.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.client()?;
+    /// client.send(&7)?;
+    /// client.send(&8)?;
+    /// let requests = [server.receive()?, server.receive()?].map(|r| r.expect("sent just now"));
+    /// assert!(requests[0].id() < requests[1].id()); // counted for each client
+    /// # requests.into_iter().try_for_each(|request| server.respond(request, &0))?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn id(&self) -> u64 {
         self.id
     }

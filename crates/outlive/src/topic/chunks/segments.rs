@@ -28,6 +28,23 @@ use crate::os::process::fork::per_process::PerProcess;
 use crate::sync::MutexGuard;
 
 /// A data segment mapped in this process.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::segments;
+///
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// let mut subscriber = node.topic::<[u8]>("/image")?.subscriber()?;
+/// publisher.publish(&[7; 100_000])?;
+/// let image = subscriber.receive()?.expect("sent just now");
+/// let address = image.as_ptr().addr();
+/// let segment = segments::segment_at(address).expect("it holds the sample");
+/// assert!(segment.holds(address, image.len()) && !segment.holds(address, usize::MAX));
+/// assert!(!segment.is_writable(), "a subscriber only reads");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     start: usize,
@@ -38,26 +55,60 @@ pub struct Segment {
 
 impl Segment {
     /// Address of its first byte; page aligned.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+    /// let image = publisher.loan_slice(100_000)?;
+    /// let address = image.as_ptr().addr();
+    /// let segment = outlive::topic::segments::segment_at(address).expect("it holds the loan");
+    /// let offset = address - segment.start(); // what a device needs
+    /// assert!(offset + image.len() <= segment.bytes());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn start(&self) -> usize {
         self.start
     }
 
     /// Length, bytes.
+    ///
+    /// Example: [`Segment::start`].
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether it is a publisher's own; a store to a subscriber's faults.
+    ///
+    /// Example: [`Segment`].
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
     /// Distinguishes it from every other segment this process ever maps, even at the same address.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::segments;
+    ///
+    /// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/image")?.subscriber()?;
+    /// publisher.publish(&[7; 100_000])?;
+    /// let _image = subscriber.receive()?.expect("sent just now");
+    /// let [own, peers] = segments::segments()[..] else { panic!("both ends are here") };
+    /// assert_ne!(own.serial(), peers.serial()); // one file, mapped twice
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
     /// Whether `bytes` bytes from `address` on lie in it.
+    ///
+    /// Example: [`Segment`].
     pub fn holds(&self, address: usize, bytes: usize) -> bool {
         let offset = address.checked_sub(self.start);
         offset.and_then(|o| o.checked_add(bytes)).is_some_and(|end| end <= self.bytes)
@@ -65,6 +116,8 @@ impl Segment {
 }
 
 /// What to do with a segment that this process no longer needs.
+///
+/// Example: [`SegmentWatcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmap {
     /// Unmap it.
@@ -74,13 +127,67 @@ pub enum Unmap {
 }
 
 /// Is notified of segments before they are unmapped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
+/// use std::sync::{Arc, Mutex};
+///
+/// #[derive(Default)]
+/// struct Driver {
+///     released: Mutex<Vec<u64>>,
+/// }
+///
+/// impl SegmentWatcher for Driver {
+///     fn unmapping(&self, segment: &Segment) -> Unmap {
+///         self.released.lock().unwrap().push(segment.serial()); // end the device's access
+///         Unmap::Now // `Never` if the device may still write there
+///     }
+/// }
+///
+/// let driver = Arc::new(Driver::default());
+/// segments::watch(&driver);
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// drop(publisher.loan_slice(100_000)?); // maps a segment, which stays for the next loan
+/// drop(publisher);
+/// assert_eq!(driver.released.lock().unwrap().len(), 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub trait SegmentWatcher: Send + Sync {
     /// `segment` is about to be unmapped. Called once for each, by whichever thread lets the last
     /// user go; must not call into the topic. In a forked child nobody is called.
+    ///
+    /// Example: [`SegmentWatcher`].
     fn unmapping(&self, segment: &Segment) -> Unmap;
 }
 
 /// Notifies `watcher`, while it lives, of every segment before it is unmapped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
+/// use std::sync::Arc;
+///
+/// struct Driver; // its device keeps access to the memory
+///
+/// impl SegmentWatcher for Driver {
+///     fn unmapping(&self, _segment: &Segment) -> Unmap {
+///         Unmap::Never
+///     }
+/// }
+///
+/// let driver = Arc::new(Driver); // watches until it is dropped
+/// segments::watch(&driver);
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// drop(publisher.loan_slice(100_000)?);
+/// drop(publisher);
+/// assert!(segments::segments().is_empty()); // not listed any more, but still mapped
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn watch(watcher: &Arc<impl SegmentWatcher + 'static>) {
     let watcher = Arc::downgrade(watcher);
     let mut table = lock();
@@ -89,12 +196,39 @@ pub fn watch(watcher: &Arc<impl SegmentWatcher + 'static>) {
 }
 
 /// All segments mapped now, over all topics and nodes of the process.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::segments;
+///
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// let _image = publisher.loan_slice(100_000)?;
+/// let mapped: usize = segments::segments().iter().map(|segment| segment.bytes()).sum();
+/// assert!(mapped >= 100_000);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn segments() -> Vec<Segment> {
     lock().mapped.clone()
 }
 
 /// The segment that `address` lies in. It stays mapped for as long as the caller holds the loan or
 /// the sample that the address came from.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::segments;
+///
+/// let publisher = node.topic::<[u8]>("/image")?.publisher()?;
+/// let image = publisher.loan_slice(100_000)?;
+/// assert!(segments::segment_at(image.as_ptr().addr()).is_some());
+/// let elsewhere = [0u8; 16];
+/// assert!(segments::segment_at(elsewhere.as_ptr().addr()).is_none());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn segment_at(address: usize) -> Option<Segment> {
     lock().mapped.iter().find(|s| s.holds(address, 1)).copied()
 }

@@ -30,6 +30,8 @@ use crate::{Error, ErrorKind, Result};
 const LOOKS_MAX: usize = 8;
 
 /// A publisher's ring and its counters.
+///
+/// Example: [`Domain::topics`](crate::Domain::topics).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PublisherInfo {
@@ -53,6 +55,8 @@ pub struct PublisherInfo {
 }
 
 /// A topic and who is there.
+///
+/// Example: [`Domain::topics`](crate::Domain::topics).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Info {
@@ -119,6 +123,8 @@ impl Info {
 }
 
 /// A subscriber port and its state.
+///
+/// Example: [`Domain::subscribers`](crate::Domain::subscribers).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubscriberInfo {
@@ -141,6 +147,8 @@ pub struct SubscriberInfo {
 }
 
 /// How far a subscriber has read a publisher.
+///
+/// Example: [`Domain::subscribers`](crate::Domain::subscribers).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SourceInfo {
@@ -152,6 +160,8 @@ pub struct SourceInfo {
 }
 
 /// A sample that a subscriber holds.
+///
+/// Example: [`Domain::subscribers`](crate::Domain::subscribers).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeldInfo {

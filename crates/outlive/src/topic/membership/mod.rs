@@ -60,6 +60,21 @@ pub(crate) struct Topic {
 }
 
 /// A publisher of a topic: the node it belongs to and its number there.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let left = node.topic::<u32>("/wheel")?.publisher()?;
+/// let right = node.topic::<u32>("/wheel")?.publisher()?;
+/// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
+/// right.publish(&7)?;
+/// let sender = wheels.receive()?.expect("sent just now").publisher();
+/// assert_eq!(sender, right.id());
+/// assert_eq!((sender.node, left.id().node), (node.id(), node.id())); // the ports differ
+/// assert_eq!(sender.to_string(), format!("{}.{}", sender.node, sender.port));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublisherId {
     /// The node.

@@ -38,6 +38,24 @@ pub struct Loan<'p, T: Payload + ?Sized> {
 }
 
 /// A loan that could not be published, filled as it was, and why.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{ErrorKind, topic::Unpublished};
+///
+/// let mut slow = node.topic::<[f64; 6]>("/joints")?.depth(1).reliable(true).subscriber()?;
+/// let publisher = node.topic::<[f64; 6]>("/joints")?.publisher()?;
+/// publisher.publish(&[0.1; 6])?;
+/// let mut joints = publisher.loan()?;
+/// joints.fill(0.2);
+/// let Unpublished { loan, why } = joints.try_publish().unwrap_err();
+/// assert_eq!((why.kind(), loan[5]), (ErrorKind::WouldBlock, 0.2));
+/// slow.receive()?; // makes room
+/// loan.publish()?;
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "its loan is still to be published"]
 pub struct Unpublished<'p, T: Payload + ?Sized> {

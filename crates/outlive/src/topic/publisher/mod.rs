@@ -82,11 +82,29 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 
     /// The topic's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("count")?.publisher()?;
+    /// assert_eq!(publisher.topic(), "/count"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn topic(&self) -> String {
         self.writer.borrow().topic().name.as_str().to_owned()
     }
 
     /// The topic's attributes, set by its creator ([`Builder::attribute`](crate::topic::Builder)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<f64>("/speed")?.attribute("unit", "m/s").publisher()?;
+    /// assert_eq!(publisher.attributes()["unit"], "m/s");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.writer.borrow().topic().meta.attributes.clone()
     }

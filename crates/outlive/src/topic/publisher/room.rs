@@ -29,6 +29,8 @@ const YIELDS: u32 = 32;
 const SLICE_NS: u64 = 5 * POLL_NS;
 
 /// Back-pressure: how much a publisher waited for reliable subscribers.
+///
+/// Example: [`Publisher::waited`](crate::Publisher::waited).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waited {

@@ -68,6 +68,15 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// The topic's name.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let subscriber = node.topic::<u64>("count")?.subscriber()?;
+    /// assert_eq!(subscriber.topic(), "/count"); // the leading slash is added
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn topic(&self) -> &str {
         self.reader.topic().name.as_str()
     }
@@ -288,6 +297,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Messages that [`Subscriber::latest`] skipped.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/setpoint")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/setpoint")?.subscriber()?;
+    /// publisher.publish_batch(&[1, 2, 3])?;
+    /// assert_eq!(*subscriber.latest()?.expect("sent just now"), 3);
+    /// assert_eq!(subscriber.skipped(), 2);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn skipped(&self) -> u64 {
         self.reader.skipped()
     }
@@ -574,6 +595,16 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Name of the topic's type.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _publisher = node.topic::<outlive::msg::Pose>("/pose")?.publisher()?;
+    /// let tool = node.topic::<[u8]>("/pose")?.subscriber_of_any_type()?;
+    /// assert_eq!(tool.type_name(), "outlive/Pose");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn type_name(&self) -> &str {
         self.reader.topic().meta.of.name()
     }
@@ -652,11 +683,31 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// The topic's attributes, set by its creator ([`Builder::attribute`](crate::topic::Builder)).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let _publisher = node.topic::<f64>("/speed")?.attribute("unit", "m/s").publisher()?;
+    /// let subscriber = node.topic::<f64>("/speed")?.subscriber()?;
+    /// assert_eq!(subscriber.attributes()["unit"], "m/s");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.reader.topic().meta.attributes.clone()
     }
 
     /// Whether this subscriber reads a topic of any type as bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let subscriber = node.topic::<f64>("/speed")?.subscriber()?;
+    /// let tool = node.topic::<[u8]>("/speed")?.subscriber_of_any_type()?;
+    /// assert!(tool.is_any_type() && !subscriber.is_any_type());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_any_type(&self) -> bool {
         self.any_type
     }

@@ -29,6 +29,21 @@ use crate::topic::membership::PublisherId;
 use crate::topic::ring::body;
 
 /// Where a message comes from.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<u64>("/n")?.publisher()?;
+/// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+/// publisher.publish(&7)?;
+/// let mut n = 0;
+/// let meta = subscriber.copy_to(&mut n)?.expect("sent just now");
+/// assert_eq!((meta.publisher, meta.seq, meta.lost_before), (publisher.id(), 0, 0));
+/// let age_ns = outlive::now_ns() - meta.timestamp_ns; // the same clock in every process
+/// println!("{n}, {age_ns} ns old");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {

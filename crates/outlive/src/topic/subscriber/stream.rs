@@ -27,12 +27,16 @@ use crate::{Error, ErrorKind, Result};
 const LOOKS: usize = 4;
 
 /// An executor's way to wait for a descriptor; closures with this signature implement it.
+///
+/// Example: [`Subscriber::stream`].
 pub trait Readable {
     /// Ready when the descriptor may be readable since the last call that said so; else `cx` is
     /// woken once it is.
     ///
     /// # Errors
     /// What the executor says; the stream hands it on as `Io`.
+    ///
+    /// Example: [`Subscriber::stream`].
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
@@ -47,6 +51,8 @@ impl<F: FnMut(&mut Context<'_>) -> Poll<io::Result<()>>> Readable for F {
 /// As a `futures::Stream` it yields the messages and never ends: new publishers may come. Dropping
 /// one of its futures loses nothing. The task is woken as [`Subscriber::fd`] describes: at once by
 /// a message or a death, and every 100 ms to look again.
+///
+/// Example: [`Subscriber::stream`].
 #[derive(Debug)]
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct Messages<T: Payload + ?Sized, R> {
@@ -55,6 +61,8 @@ pub struct Messages<T: Payload + ?Sized, R> {
 }
 
 /// A message or an event.
+///
+/// Example: [`Messages::next_news`].
 #[derive(Debug)]
 pub enum News<T: Payload + ?Sized> {
     /// A message came.

@@ -90,6 +90,19 @@ impl<P: EncodeValue + ?Sized> Publisher<P> {
 }
 
 /// A decoded value and where it came from.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.msgpack::<String>("/goal")?.publisher()?;
+/// let mut subscriber = node.msgpack::<String>("/goal")?.subscriber()?;
+/// publisher.publish_value(&"dock".into())?;
+/// let goal = subscriber.receive_value()?.expect("sent just now");
+/// assert!(goal.starts_with("do")); // used as the value itself
+/// assert_eq!((goal.meta().seq, goal.into_inner()), (0, "dock".to_owned()));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Decoded<T> {
     value: T,

@@ -95,11 +95,33 @@ impl<'fd> Descriptor<'fd> {
     }
 
     /// The last wait found something to read.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::{io::Write, time::Duration};
+    ///
+    /// let (reader, mut writer) = std::io::pipe().unwrap();
+    /// let mut input = outlive::Descriptor::readable(&reader);
+    /// writer.write_all(b"x").unwrap();
+    /// assert!(!input.is_readable()); // no wait has looked at it yet
+    /// outlive::WaitSet::new().wait(&mut [&mut input], Duration::from_secs(5))?;
+    /// assert!(input.is_readable());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_readable(&self) -> bool {
         self.found & poll::READABLE != 0
     }
 
     /// The last wait found room to write.
+    ///
+    /// # Examples
+    /// ```
+    /// let (_reader, writer) = std::io::pipe().unwrap();
+    /// let mut output = outlive::Descriptor::writable(&writer);
+    /// outlive::WaitSet::new().wait(&mut [&mut output], std::time::Duration::from_secs(5))?;
+    /// assert!(output.is_writable()); // the pipe is empty
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn is_writable(&self) -> bool {
         self.found & poll::WRITABLE != 0
     }

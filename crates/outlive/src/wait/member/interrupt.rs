@@ -76,6 +76,19 @@ impl Interrupt {
     ///
     /// # Real-time
     /// One load.
+    ///
+    /// # Examples
+    /// ```
+    /// static STOP: outlive::Interrupt = outlive::Interrupt::new();
+    /// let mut cycles = 0;
+    /// while !STOP.is_raised() {
+    ///     cycles += 1;
+    ///     if cycles == 3 {
+    ///         STOP.raise(); // as a signal handler would
+    ///     }
+    /// }
+    /// assert_eq!(cycles, 3);
+    /// ```
     pub fn is_raised(&self) -> bool {
         self.event.raised() != 0
     }

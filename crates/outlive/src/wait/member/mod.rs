@@ -31,6 +31,24 @@ const EVENTS_MAX: usize = 4;
 /// [`Shutdown`](crate::Shutdown), an `&`[`Interrupt`](crate::Interrupt).
 ///
 /// Only this crate implements it.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{Timer, WaitSet, Waitable};
+/// use std::time::Duration;
+///
+/// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+/// let mut goals = node.topic::<f64>("/goal")?.subscriber()?;
+/// let mut tick = Timer::at(0); // due already
+/// let mut members: Vec<&mut dyn Waitable> = vec![&mut poses, &mut goals];
+/// members.push(&mut tick); // of another kind
+/// let mut set = WaitSet::new();
+/// let ready = set.wait(&mut members, Duration::from_secs(5))?;
+/// assert!(ready.contains(2) && !ready.contains(0));
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub trait Waitable: Member {}
 
 impl<T: Member + ?Sized> Waitable for T {}

@@ -32,6 +32,27 @@ use crate::wait::news::News;
 use crate::{Result, crash_point};
 
 /// What happened to the producers of a queue, in the order in which the consumer noticed.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::queue::Event;
+///
+/// let mut jobs = node.queue::<u64>("/jobs")?.consumer()?;
+/// node.queue::<u64>("/jobs")?.producer()?.send(&7)?; // joins, sends and leaves
+/// while jobs.receive()?.is_some() {} // finds out
+/// let mut gone = 0;
+/// while let Some(event) = jobs.next_event() {
+///     match event {
+///         Event::ProducerLeft(_) | Event::ProducerDied(_) => gone += 1,
+///         Event::ProducerCorrupt { producer, why } => println!("{producer}: {why}"),
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(gone, 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -34,6 +34,27 @@ use glance::Glance;
 use known::Known;
 
 /// What happened to the publishers of a topic, in the order in which the subscriber noticed.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::topic::Event;
+///
+/// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+/// node.topic::<f64>("/pose")?.publisher()?.publish(&1.5)?; // joins, publishes and leaves
+/// while poses.receive()?.is_some() {} // finds out
+/// let mut gone = 0;
+/// while let Some(event) = poses.next_event() {
+///     match event {
+///         Event::PublisherDied { publisher, .. } => println!("{publisher} died"),
+///         Event::PublisherLeft(_) => gone += 1,
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(gone, 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
