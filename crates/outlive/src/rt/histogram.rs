@@ -88,16 +88,55 @@ impl Histogram {
     }
 
     /// How many were counted.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// assert_eq!(board.own_time().count(), 0); // not started yet
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// assert_eq!(board.own_time().count(), 200);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// The mean, ns; 0 if nothing was counted.
+    ///
+    /// # Examples
+    /// ```
+    /// let times = outlive::rt::Board::heap().view().own_time(); // of nobody
+    /// assert_eq!((times.count(), times.mean_ns()), (0, 0));
+    /// ```
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns.checked_div(self.count).unwrap_or(0)
     }
 
     /// The longest, ns.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let times = board.own_time();
+    /// assert!(times.mean_ns() <= times.max_ns());
+    /// assert!(times.percentile_ns(0.99).is_some_and(|p99| p99 <= times.max_ns()));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }

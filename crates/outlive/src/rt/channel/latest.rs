@@ -28,6 +28,24 @@ use crate::{Error, ErrorKind, Result};
 /// [`msg::Bool`](crate::msg::Bool), or an integer.
 ///
 /// At most [`VALUE_BYTES_MAX`] bytes; larger data belongs on a topic.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::latest;
+///
+/// #[outlive::message("example/Goal")]
+/// #[derive(Clone, Copy, Debug, PartialEq)] // `Copy` makes a message a value
+/// struct Goal {
+///     joints_rad: [f64; 6],
+///     speed: f64,
+/// }
+///
+/// let (mut writer, mut reader) = latest::<Goal>();
+/// let goal = Goal { joints_rad: [0.1; 6], speed: 0.5 };
+/// writer.write(&goal)?;
+/// assert_eq!(reader.read()?.map(|newest| newest.value), Some(goal));
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
 pub trait Value: Message + Copy {}
 
 impl<T: Message + Copy> Value for T {}
@@ -46,6 +64,19 @@ pub(in crate::rt) const fn body_words<T>() -> usize {
 }
 
 /// A value as it was sent.
+///
+/// # Examples
+/// ```
+/// let (mut writer, mut reader) = outlive::rt::latest::<f64>();
+/// writer.write(&0.5)?;
+/// writer.write(&0.7)?;
+/// let speed = reader.read()?.expect("written just now");
+/// assert_eq!((speed.value, speed.seq), (0.7, 2)); // the first was replaced
+/// let age_ns = outlive::now_ns() - speed.sent_ns;
+/// let speed = if age_ns < 20_000_000 { speed.value } else { 0.0 }; // too old: stop
+/// # let _ = speed;
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamped<T> {
@@ -107,6 +138,25 @@ pub(in crate::rt) fn tag<T: Value>(kind: &str, depth: usize) -> u64 {
 ///
 /// # Real-time
 /// A write is wait-free: no loop, no system call, no allocation.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{LatestWriter, Lost, latest};
+///
+/// /// Runs in the sensor's thread, which owns the writing end.
+/// fn sense(mut speed: LatestWriter<f64>) -> Result<(), Lost> {
+///     for n in 1..=3 {
+///         speed.write(&(0.5 * f64::from(n)))?; // never waits for the reader
+///     }
+///     Ok(())
+/// }
+///
+/// let (writer, mut reader) = latest();
+/// std::thread::spawn(move || sense(writer)).join().expect("does not panic")?;
+/// assert_eq!(reader.read()?.map(|s| (s.seq, s.value)), Some((3, 1.5))); // the newest
+/// assert_eq!(reader.read(), Err(Lost::Left)); // `sense` has dropped its end
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
 #[derive(Debug)]
 pub struct LatestWriter<T> {
     pair: Pair,
@@ -119,6 +169,26 @@ pub struct LatestWriter<T> {
 ///
 /// # Real-time
 /// A read is wait-free and never torn: no loop, no system call, no allocation.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{LatestReader, latest};
+///
+/// /// The speed of this cycle: the newest one, or 0 without a planner.
+/// fn speed(plan: &mut LatestReader<f64>) -> f64 {
+///     match plan.read() {
+///         Ok(Some(newest)) => newest.value,
+///         Ok(None) | Err(_) => 0.0, // nothing yet, or the planner left
+///     }
+/// }
+///
+/// let (mut planner, mut plan) = latest();
+/// assert_eq!(speed(&mut plan), 0.0);
+/// planner.write(&1.5).expect("the reader lives");
+/// assert_eq!(speed(&mut plan), 1.5);
+/// drop(planner);
+/// assert_eq!(speed(&mut plan), 0.0);
+/// ```
 #[derive(Debug)]
 pub struct LatestReader<T> {
     pair: Pair,
@@ -130,6 +200,26 @@ pub struct LatestReader<T> {
 /// One end of a channel between processes that is open while the other end may still be missing.
 ///
 /// Open all ends of a process first, then connect them: then no start order can deadlock.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// # let _planner_goal = outlive::rt::LatestWriter::<f64>::open(&node, "goal")?;
+/// # let planner_state = outlive::rt::LatestReader::<f64>::open(&node, "state")?;
+/// use outlive::rt::{LatestReader, LatestWriter, Opening};
+/// use std::time::Duration;
+///
+/// // The drive's ends; the planner, in another process, has the other two.
+/// let goal: Opening<LatestReader<f64>> = LatestReader::open(&node, "goal")?;
+/// let state: Opening<LatestWriter<f64>> = LatestWriter::open(&node, "state")?;
+/// let mut goal = goal.connect(Duration::from_secs(5))?;
+/// let mut state = state.connect(Duration::from_secs(5))?;
+/// state.write(&0.5).expect("the planner lives");
+/// assert_eq!(goal.read().expect("the planner lives"), None); // it has written nothing yet
+/// # drop(planner_state);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "call `connect` to get the end"]
 pub struct Opening<End> {

@@ -40,6 +40,20 @@ use crate::{Error, ErrorKind, Result};
 const LOOK_NS: u64 = 500_000;
 
 /// The other end is gone: `reconnect` finds its successor.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Lost, latest};
+///
+/// let (mut writer, reader) = latest::<f64>();
+/// drop(reader);
+/// let next = match writer.write(&1.5) {
+///     Ok(()) => "the next cycle",
+///     Err(Lost::Left | Lost::Unpaired) => "reconnect",
+///     Err(Lost::Forked) => "open a node and ends of the child's own",
+/// };
+/// assert_eq!(next, "reconnect");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// It was dropped.

@@ -25,6 +25,26 @@ use crate::{Error, ErrorKind, Result};
 pub const DEPTH_MAX: usize = 65536;
 
 /// Why a value was not pushed. Nothing was written.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Lost, NotPushed, SpscWriter, spsc};
+///
+/// /// Whether a step was logged. A full ring costs the entry, not the cycle.
+/// fn log(ring: &mut SpscWriter<u64>, step: u64) -> Result<bool, Lost> {
+///     match ring.push(&step) {
+///         Ok(()) => Ok(true),
+///         Err(NotPushed::Full) => Ok(false),
+///         Err(NotPushed::Lost(lost)) => Err(lost),
+///     }
+/// }
+///
+/// let (mut ring, reader) = spsc(1);
+/// assert_eq!((log(&mut ring, 1)?, log(&mut ring, 2)?), (true, false));
+/// drop(reader);
+/// assert_eq!(log(&mut ring, 3), Err(Lost::Left));
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotPushed {
     /// The ring is full: the reader is slow, stopped or dead.
@@ -48,6 +68,28 @@ impl std::error::Error for NotPushed {}
 ///
 /// # Real-time
 /// A push is wait-free: no loop, no system call, no allocation.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{NotPushed, SpscWriter, spsc};
+///
+/// fn send_all(mut ring: SpscWriter<u64>) {
+///     for n in 1..=100 {
+///         while ring.push(&n) == Err(NotPushed::Full) {
+///             std::thread::yield_now(); // this thread may wait for the reader
+///         }
+///     }
+/// }
+///
+/// let (writer, mut reader) = spsc(16);
+/// let sender = std::thread::spawn(move || send_all(writer));
+/// let mut received = Vec::new();
+/// while let Ok(sent) = reader.pop() { // until the writer has left and all is read
+///     received.extend(sent.map(|sent| sent.value));
+/// }
+/// assert_eq!(received, (1..=100).collect::<Vec<_>>());
+/// # sender.join().expect("does not panic");
+/// ```
 #[derive(Debug)]
 pub struct SpscWriter<T> {
     pair: Pair,
@@ -61,6 +103,26 @@ pub struct SpscWriter<T> {
 ///
 /// # Real-time
 /// A pop is wait-free: no loop, no system call, no allocation.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Lost, SpscReader, spsc};
+///
+/// /// What has come since the last cycle, oldest first.
+/// fn drain(ring: &mut SpscReader<u64>) -> Result<Vec<u64>, Lost> {
+///     std::iter::from_fn(|| ring.pop().transpose()).map(|sent| Ok(sent?.value)).collect()
+/// }
+///
+/// let (mut writer, mut ring) = spsc(16);
+/// for n in [7, 8, 9] {
+///     writer.push(&n).expect("there is room");
+/// }
+/// assert_eq!(drain(&mut ring)?, [7, 8, 9]);
+/// assert!(drain(&mut ring)?.is_empty());
+/// drop(writer);
+/// assert_eq!(drain(&mut ring), Err(Lost::Left));
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
 #[derive(Debug)]
 pub struct SpscReader<T> {
     pair: Pair,

@@ -12,6 +12,22 @@ use crate::sync::AtomicU64;
 pub(in crate::rt) const STOP_SLICE_NS: u64 = 50_000_000;
 
 /// How a stage waits. The best choice depends on the cores it has: see [`Wait::for_stages`].
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop, Wait};
+/// use std::time::Duration;
+///
+/// // Sleeps, wakes up 50 us early and polls until the release.
+/// let options = StageOptions { wait: Wait::Park { lead_ns: 50_000 }, ..StageOptions::default() };
+/// let schedule = Schedule::every(Duration::from_millis(1))?;
+/// let mut pipeline = Pipeline::new(schedule).stage("drive", options, |cycle: &Cycle| {
+///     assert!(outlive::now_ns() >= cycle.release_ns); // never early
+///     Outcome::Stop
+/// });
+/// pipeline.run_inline(&Stop::new());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Polls all the time. The shortest reaction, a whole core. No system call.

@@ -39,6 +39,8 @@ const OWN_TIME: usize = AFTER_RELEASE + histogram::WORDS;
 const WORDS: usize = OWN_TIME + histogram::WORDS;
 
 /// What a stage is in the middle of.
+///
+/// Example: [`BoardView::doing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
@@ -53,6 +55,8 @@ pub enum Phase {
 }
 
 /// A stage's place in its loop.
+///
+/// Example: [`BoardView::doing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Doing {
@@ -63,6 +67,8 @@ pub struct Doing {
 }
 
 /// Counters of a stage since it began.
+///
+/// Example: [`BoardView::counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -110,6 +116,23 @@ impl Drop for Owner {
 }
 
 /// A board, to read: the caller's own or another's.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{BoardView, Pipeline, Schedule, StageOptions, pass_on};
+/// use std::time::Duration;
+///
+/// fn line(board: &BoardView) -> String {
+///     let (doing, counts) = (board.doing(), board.counts());
+///     format!("{:?} in cycle {}, {} late", doing.phase, doing.cycle, counts.late)
+/// }
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?;
+/// let pipeline = Pipeline::new(schedule).stage("drive", StageOptions::default(), pass_on);
+/// let boards = pipeline.boards(); // for any thread, also while the pipeline runs
+/// assert_eq!(line(&boards[0]), "Idle in cycle 0, 0 late"); // not started yet
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BoardView {
     words: Arc<Words>,
@@ -296,6 +319,15 @@ impl BoardView {
 
     /// Whether its owner looks alive and has not dropped it: three loads. A hint, early rather than
     /// certain; a hung or stopped owner is alive.
+    ///
+    /// # Examples
+    /// ```
+    /// let guard = outlive::rt::Board::heap();
+    /// let seen = guard.view();
+    /// assert!(seen.seems_alive());
+    /// drop(guard);
+    /// assert!(!seen.seems_alive()); // `is_dead` is the proof
+    /// ```
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.words.seems_alive()
@@ -341,6 +373,16 @@ impl BoardView {
     }
 
     /// When its owner last moved, ns of CLOCK_MONOTONIC; 0 before it began.
+    ///
+    /// # Examples
+    /// ```
+    /// let guard = outlive::rt::Board::heap();
+    /// let seen = guard.view();
+    /// assert_eq!(seen.moved_ns(), 0); // it has not begun
+    /// guard.moved(5_000_000);
+    /// let now_ns = 7_000_000;
+    /// assert_eq!(now_ns - seen.moved_ns(), 2_000_000); // silent for 2 ms
+    /// ```
     #[inline]
     pub fn moved_ns(&self) -> u64 {
         self.words[MOVED].load(Acquire)
@@ -376,6 +418,25 @@ impl BoardView {
     }
 
     /// Its counters.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Counts, Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// use std::time::Duration;
+    ///
+    /// let (options, mut left) = (StageOptions::default(), 3);
+    /// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+    ///     .stage("camera", options, |_: &Cycle| Outcome::Skip) // it has no image
+    ///     .stage("drive", options, |_: &Cycle| {
+    ///         left -= 1;
+    ///         if left > 0 { Outcome::HandOn } else { Outcome::Stop }
+    ///     });
+    /// let boards = pipeline.boards();
+    /// pipeline.run_inline(&Stop::new());
+    /// let Counts { run, late, .. } = boards[1].counts();
+    /// assert_eq!((run, late), (2, 2));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn counts(&self) -> Counts {
         counts(&self.words)
     }
@@ -421,6 +482,23 @@ impl BoardView {
     }
 
     /// Times that the stage itself took.
+    ///
+    /// # Examples
+    /// ```
+    /// # use outlive::rt::{Cycle, Outcome, Pipeline, Schedule, StageOptions, Stop};
+    /// # let schedule = Schedule::every(std::time::Duration::from_micros(100))?;
+    /// # let (mut cycles, options) = (0u64, StageOptions::default());
+    /// # let mut pipeline = Pipeline::new(schedule).stage("drive", options, |_: &Cycle| {
+    /// #     cycles += 1;
+    /// #     if cycles % 201 > 0 { Outcome::HandOn } else { Outcome::Stop }
+    /// # });
+    /// # let board = pipeline.boards().remove(0);
+    /// pipeline.run_inline(&Stop::new()); // 200 cycles
+    /// let own = board.own_time();
+    /// assert_eq!(own.count(), 200);
+    /// println!("{} ns on average, {} ns at most", own.mean_ns(), own.max_ns());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn own_time(&self) -> Histogram {
         Histogram::copy(&self.words[OWN_TIME..WORDS])
     }

@@ -7,6 +7,21 @@ use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 
 /// Why a lifeline tripped.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Board, Cause, Lifeline, NOBODY};
+///
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// lifeline.trip(Cause::Bus, NOBODY, outlive::now_ns(), 0); // the drives do not answer
+/// let cause = lifeline.latch().expect("tripped just now").cause;
+/// let remedy = match cause {
+///     Cause::Died | Cause::Silent => "start its process again",
+///     Cause::Bus => "check the cables",
+///     _ => "read the log",
+/// };
+/// assert_eq!(format!("{cause}: {remedy}"), "bus fault: check the cables");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -64,6 +79,24 @@ impl fmt::Display for Cause {
 }
 
 /// The action under way.
+///
+/// # Examples
+/// ```
+/// # use outlive::rt::SafeState;
+/// # struct Arm;
+/// # impl SafeState for Arm {
+/// #     fn hold(&mut self) {}
+/// #     fn quick_stop(&mut self) {}
+/// #     fn brake(&mut self) {}
+/// # }
+/// use outlive::rt::{Board, Cause, Lifeline, NOBODY, Step};
+///
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// assert_eq!(lifeline.step(1_000_000, 1, &mut Arm), Step::Run); // send the command
+/// lifeline.trip(Cause::Asked, NOBODY, 1_500_000, 1);
+/// let step = lifeline.step(2_000_000, 2, &mut Arm); // `Arm` acts instead
+/// assert!(step > Step::Run && step < Step::Brake); // in the order of the variants
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Step {
@@ -78,6 +111,19 @@ pub enum Step {
 }
 
 /// The first cause, as recorded in shared memory.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Board, Cause, Latch, Lifeline, Step};
+///
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// lifeline.fresh("plan", 2_000_000); // subject 0
+/// lifeline.trip(Cause::Stale, 0, 3_000_000, 7);
+/// let seen = lifeline.board().view(); // of any process
+/// let Latch { cause, subject, step, cycle, at_ns, .. } = seen.latch().expect("it tripped");
+/// assert_eq!((cause, subject, step), (Cause::Stale, 0, Step::Hold));
+/// assert_eq!((cycle, at_ns), (7, 3_000_000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latch {

@@ -24,6 +24,30 @@ use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
 /// The actions that make the robot safe. Each may be called any number of times.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Board, Cause, Lifeline, NOBODY, SafeState, Step};
+///
+/// struct Arm {
+///     speed: f64,
+///     brakes_on: bool,
+/// }
+///
+/// impl SafeState for Arm {
+///     fn hold(&mut self) {} // the drives keep the last position
+///     fn quick_stop(&mut self) { self.speed = 0.0 }
+///     fn brake(&mut self) { self.brakes_on = true }
+///     fn stands_still(&self) -> bool { self.speed == 0.0 }
+/// }
+///
+/// let mut arm = Arm { speed: 0.5, brakes_on: false };
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// lifeline.trip(Cause::Asked, NOBODY, 0, 0);
+/// let steps = [1, 2, 3].map(|cycle| lifeline.step(cycle * 1_000_000, cycle, &mut arm));
+/// assert_eq!(steps, [Step::Hold, Step::QuickStop, Step::Brake]); // it stands: brakes early
+/// assert!(arm.brakes_on);
+/// ```
 pub trait SafeState {
     /// Keep the position.
     fn hold(&mut self);
@@ -38,6 +62,24 @@ pub trait SafeState {
 }
 
 /// Data whose age a lifeline bounds.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Board, Cause, Freshness, Lifeline};
+///
+/// struct Drive {
+///     lifeline: Lifeline,
+///     plan: Freshness,
+/// }
+///
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// let plan = lifeline.fresh("plan", 2_000_000); // at most 2 ms old
+/// let mut drive = Drive { lifeline, plan };
+/// drive.lifeline.arm(0);
+/// drive.lifeline.saw(drive.plan, 5_000_000); // in every cycle, the newest stamp
+/// assert_eq!(drive.lifeline.look(6_000_000), None);
+/// assert_eq!(drive.lifeline.look(8_000_000), Some((Cause::Stale, 0)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness(usize);
 
@@ -146,6 +188,16 @@ impl Lifeline {
     }
 
     /// The board that holds its latch.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Lifeline};
+    ///
+    /// let guard = Lifeline::new(Board::heap());
+    /// let seen = guard.board().view(); // for a watcher of the guard
+    /// guard.board().moved(1_000_000);
+    /// assert_eq!(seen.moved_ns(), 1_000_000);
+    /// ```
     pub fn board(&self) -> &Board {
         &self.board
     }
@@ -526,6 +578,17 @@ impl Lifeline {
     }
 
     /// What it tripped on.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::{Board, Cause, Lifeline, NOBODY};
+    ///
+    /// let mut lifeline = Lifeline::new(Board::heap());
+    /// assert_eq!(lifeline.latch(), None);
+    /// lifeline.trip(Cause::Bus, NOBODY, 1_000_000, 7);
+    /// let latch = lifeline.latch().expect("tripped just now");
+    /// assert_eq!((latch.cause, latch.cycle), (Cause::Bus, 7));
+    /// ```
     pub fn latch(&self) -> Option<Latch> {
         self.latch
     }

@@ -314,6 +314,25 @@ pub struct Member {
 }
 
 /// A member whose neighbours may still be missing.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// # let stages = ["sense", "plan", "drive"];
+/// # let schedule = outlive::rt::Schedule::every(std::time::Duration::from_millis(1))?;
+/// # let _sense = outlive::rt::Member::open(&node, "arm", &stages, 0, schedule)?;
+/// use outlive::rt::{Joining, Member};
+/// use std::time::Duration;
+///
+/// // This process runs two of the three stages: it opens both, then connects them.
+/// let open = |at| Member::open(&node, "arm", &stages, at, schedule);
+/// let (plan, drive): (Joining, Joining) = (open(1)?, open(2)?);
+/// let plan = plan.connect(Duration::from_secs(5))?; // waits for `sense`
+/// let drive = drive.connect(Duration::from_secs(5))?;
+/// assert!(plan.before().is_some() && drive.before().is_some());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "call `connect` to get the member"]
 pub struct Joining {
@@ -509,6 +528,22 @@ pub fn board_name(pipeline: &str, stage: &str) -> String {
 }
 
 /// A stage that only hands cycles on; for measurements and tests.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Cycle, Input, Outcome, Pipeline, Schedule, StageOptions, Stop, pass_on};
+/// use std::time::Duration;
+///
+/// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+///     .stage("sense", StageOptions::default(), pass_on)
+///     .stage("drive", StageOptions::default(), |cycle: &Cycle| {
+///         assert_eq!(cycle.input, Input::Ready);
+///         Outcome::Stop
+///     });
+/// let reports = pipeline.run_inline(&Stop::new());
+/// assert_eq!(reports[0].counts.run, 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub fn pass_on(_: &Cycle) -> Outcome {
     Outcome::HandOn
 }

@@ -7,6 +7,24 @@ use crate::os::time::clock;
 use crate::{Error, ErrorKind, Result};
 
 /// What to do with cycles whose release passed because an earlier one took too long.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Cycle, Outcome, Overrun, Pipeline, Schedule, StageOptions, Stop};
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?.overrun(Overrun::CatchUp);
+/// let mut ran = Vec::new();
+/// let mut pipeline = Pipeline::new(schedule).stage("log", StageOptions::default(), |c: &Cycle| {
+///     ran.push(c.number);
+///     if ran.len() == 1 { std::thread::sleep(Duration::from_millis(5)) } // several periods
+///     if ran.len() < 8 { Outcome::HandOn } else { Outcome::Stop }
+/// });
+/// pipeline.run_inline(&Stop::new());
+/// drop(pipeline);
+/// assert!(ran.windows(2).all(|two| two[1] == two[0] + 1)); // none was skipped
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overrun {
     /// Skip cycles whose successor is released as well, and count them; the phase is kept.
@@ -136,21 +154,69 @@ impl Schedule {
     }
 
     /// The release of cycle 0, ns.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// let start_ns = schedule.start_ns(); // sent to the other processes
+    /// let theirs = Schedule::every(Duration::from_millis(1))?.starting_at(start_ns);
+    /// assert_eq!(theirs, schedule);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
     /// The period, ns.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(2))?;
+    /// let step_s = schedule.period_ns() as f64 / 1e9; // for a controller
+    /// assert_eq!(step_s, 0.002);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
     /// When a cycle is due after its release, ns.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::rt::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(2))?;
+    /// assert_eq!(schedule.deadline_ns(), schedule.period_ns()); // unless another one is given
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn deadline_ns(&self) -> u64 {
         self.deadline_ns
     }
 
     /// The release of cycle `n`, ns.
+    ///
+    /// # Examples
+    /// A loop of your own at the same times:
+    /// ```
+    /// use outlive::rt::{Schedule, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_millis(1))?;
+    /// for n in 0..3 {
+    ///     Wait::SpinThenSleep { spin_ns: 0 }.until(schedule.release_ns(n));
+    ///     // The work of cycle n.
+    /// }
+    /// assert!(outlive::now_ns() >= schedule.start_ns() + 2 * schedule.period_ns());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline]
     pub fn release_ns(&self, n: u64) -> u64 {
         self.start_ns.saturating_add(n.saturating_mul(self.period_ns))

@@ -31,6 +31,19 @@ pub struct Realtime {
 }
 
 /// What the kernel granted of a [`Realtime`]. Refusals are not errors: check, and decide.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Granted, Realtime};
+///
+/// let granted: Granted = Realtime { priority: Some(1), ..Realtime::default() }.apply();
+/// match &granted.priority {
+///     Some(Ok(())) => println!("runs with SCHED_FIFO"),
+///     Some(Err(why)) => println!("runs without SCHED_FIFO: {why}"), // or refuse to start
+///     None => unreachable!("it was asked for"),
+/// }
+/// assert!(granted.cpu.is_none() && granted.lock_memory.is_none()); // not asked for
+/// ```
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Granted {
