@@ -11,6 +11,36 @@ use crate::{Error, ErrorKind};
 ///
 /// `?` turns it into an [`Error`]. For `OwnerDied` that releases the lock without repair and makes
 /// it unrecoverable: handle that case wherever a lock protects something.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::{LockError, RobustMutex};
+///
+/// /// Counts a message, unless another thread is counting.
+/// fn count(messages: &RobustMutex<u64>) -> outlive::Result<bool> {
+///     match messages.try_lock() {
+///         Ok(mut count) => *count += 1,
+///         Err(LockError::OwnerDied(mut left)) => {
+///             *left = 1; // repair: start again
+///             drop(left.mark_consistent());
+///         }
+///         Err(LockError::WouldBlock) => return Ok(false),
+///         Err(e) => return Err(e.into()), // `Unrecoverable`, `Deadlock`, `Failed`
+///     }
+///     Ok(true)
+/// }
+///
+/// let messages = node.mutex_with::<u64>("/messages", &7)?;
+/// assert!(count(&messages)?);
+/// assert_eq!(*messages.lock()?, 8);
+/// # let owner = || { let _held = messages.lock().unwrap(); panic!("with the lock held") };
+/// # std::thread::scope(|scope| scope.spawn(owner).join()).unwrap_err();
+/// # assert!(count(&messages)?);
+/// # assert_eq!(*messages.lock()?, 1);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LockError<G> {
@@ -35,6 +65,22 @@ pub enum LockError<G> {
 }
 
 /// The result of taking a lock; `G` is what comes with `OwnerDied`.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::{LockResult, Permit, RobustSemaphore};
+/// use std::time::Duration;
+///
+/// fn device(gpus: &RobustSemaphore) -> LockResult<Permit<'_>> {
+///     gpus.acquire_timeout(Duration::from_secs(5))
+/// }
+///
+/// let gpus = node.semaphore("/gpu", 2)?;
+/// assert!(device(&gpus)?.index() < 2);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub type LockResult<T, G = Infallible> = std::result::Result<T, LockError<G>>;
 
 impl<G> LockError<G> {
@@ -162,6 +208,30 @@ mod sealed {
 pub(super) use sealed::Sealed;
 
 /// Guards that give write access to what they protect.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::{Guard, Inherited, LockError};
+/// use std::ops::DerefMut;
+///
+/// /// The same repair for mutexes and reader/writer locks.
+/// fn repaired<G: Guard + DerefMut<Target = [u32; 4]>>(mut left: Inherited<G>) -> G {
+///     *left = [0; 4];
+///     left.mark_consistent()
+/// }
+///
+/// let map = node.mutex_with::<[u32; 4]>("/map", &[1; 4])?;
+/// let owner = || {
+///     let _held = map.lock().unwrap();
+///     panic!("with the lock held"); // counts as a death
+/// };
+/// std::thread::scope(|scope| scope.spawn(owner).join()).unwrap_err();
+/// let Err(LockError::OwnerDied(left)) = map.lock() else { panic!("its owner died") };
+/// assert_eq!(*repaired(left), [0; 4]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub trait Guard: Sealed {}
 impl<G: Sealed> Guard for G {}
 
@@ -216,5 +286,25 @@ impl<G: Guard + DerefMut> DerefMut for Inherited<G> {
 }
 
 /// A writer died inside a reader/writer lock: take it for writing to repair the data.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::{LockError, NeedsWriter};
+///
+/// let map = node.rwlock::<u64>("/map")?;
+/// let writer = || {
+///     let _held = map.write().unwrap();
+///     panic!("with the lock held"); // counts as a death
+/// };
+/// std::thread::scope(|scope| scope.spawn(writer).join()).unwrap_err();
+/// assert!(matches!(map.read(), Err(LockError::OwnerDied(NeedsWriter))));
+/// let Err(LockError::OwnerDied(mut left)) = map.write() else { panic!("a writer died") };
+/// *left = 7; // repair
+/// drop(left.mark_consistent());
+/// assert_eq!(*map.read()?, 7);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeedsWriter;

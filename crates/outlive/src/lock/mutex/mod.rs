@@ -338,6 +338,22 @@ pub struct MutexGuard<'a, T: Message, H: Hold = Gated> {
 }
 
 /// The data of a [`PiMutex`], until dropped.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::PiGuard;
+///
+/// fn home(goal: &mut PiGuard<'_, [f64; 6]>) {
+///     goal.fill(0.0);
+/// }
+///
+/// let goal = node.pi_mutex_with("/arm/goal", &[0.5; 6])?;
+/// home(&mut goal.lock()?);
+/// assert_eq!(*goal.lock()?, [0.0; 6]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub type PiGuard<'a, T> = MutexGuard<'a, T, Pi>;
 
 // SAFETY: gives other threads `&T` only, and `T: Message` is Sync.

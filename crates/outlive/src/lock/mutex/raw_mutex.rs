@@ -19,6 +19,24 @@ use crate::types::PayloadType;
 use crate::{Error, ErrorKind, Result};
 
 /// How a lock was taken.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::lock::{Acquired, RawMutex};
+///
+/// let bus = RawMutex::open(&node, "/arm/bus")?;
+/// let user = || bus.lock().map(|_| ()).unwrap(); // its thread ends without `unlock`
+/// std::thread::scope(|scope| scope.spawn(user).join()).unwrap();
+/// match bus.lock()? {
+///     Acquired::Clean => panic!("its owner died"),
+///     Acquired::OwnerDied => bus.mark_consistent()?, // after a reset of the bus
+/// }
+/// bus.unlock()?;
+/// assert_eq!(bus.lock()?, Acquired::Clean);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "after OwnerDied the data must be repaired and marked consistent"]
 pub enum Acquired {

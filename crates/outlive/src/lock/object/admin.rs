@@ -38,6 +38,27 @@ use crate::{Error, ErrorKind, Result};
 const CLEAN_NS_MAX: u64 = 100_000_000;
 
 /// Who holds a lock, at the moment of the look.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let settings = outlive::Node::builder().root(dir.path());
+/// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+/// use outlive::lock::LockState;
+///
+/// let state = |state| match state {
+///     LockState::Free => "free",
+///     LockState::Held { alive: true, .. } => "held",
+///     LockState::Held { .. } | LockState::Abandoned => "inherited by the next taker",
+///     _ => "to be removed",
+/// };
+/// let battery = node.mutex::<f64>("/battery")?;
+/// let guard = battery.lock()?;
+/// assert_eq!(state(domain.locks()?[0].state), "held");
+/// drop(guard);
+/// assert_eq!(state(domain.locks()?[0].state), "free");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockState {
@@ -59,6 +80,23 @@ pub enum LockState {
 }
 
 /// A lock file and its state.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let settings = outlive::Node::builder().root(dir.path());
+/// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+/// use outlive::lock::LockInfo;
+///
+/// fn line(lock: &LockInfo) -> String {
+///     format!("{} {}: {} of {} in use", lock.kind.as_str(), lock.name, lock.users, lock.count)
+/// }
+///
+/// let gpu = node.semaphore("/gpu", 2)?;
+/// let _permit = gpu.acquire()?;
+/// assert_eq!(line(&domain.locks()?[0]), "semaphore /gpu: 1 of 2 in use");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockInfo {

@@ -46,6 +46,21 @@ pub(crate) const PERMITS_MAX: usize = 1024;
 pub(crate) const SET_MAX: usize = 1 << 24;
 
 /// What an object is.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let settings = outlive::Node::builder().root(dir.path());
+/// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+/// use outlive::lock::LockKind;
+///
+/// let (_gpu, _map) = (node.semaphore("/gpu", 2)?, node.mutex::<u64>("/map")?);
+/// let locks = domain.locks()?;
+/// let mutexes: Vec<_> = locks.iter().filter(|lock| lock.kind == LockKind::Mutex).collect();
+/// assert_eq!(mutexes.len(), 1);
+/// assert_eq!(mutexes[0].name, "/map");
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -79,6 +94,11 @@ impl LockKind {
     }
 
     /// Its name, one word.
+    ///
+    /// # Examples
+    /// ```
+    /// assert_eq!(outlive::lock::LockKind::RwLock.as_str(), "rwlock");
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",

@@ -237,6 +237,16 @@ impl RobustSemaphore {
     }
 
     /// How many permits there are.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let gpu = node.semaphore("/gpu", 2)?;
+    /// let _permit = gpu.acquire()?;
+    /// assert_eq!((gpu.permits(), gpu.available()), (2, 1));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn permits(&self) -> usize {
         self.permits
     }

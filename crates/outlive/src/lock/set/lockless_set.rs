@@ -208,6 +208,16 @@ impl LocklessSet {
     }
 
     /// How many ids there is room for.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let ready = node.lockless_set("/fleet/ready", 16)?;
+    /// ready.insert(7)?;
+    /// assert_eq!(ready.capacity() - ready.ids().len(), 15); // room for more
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn capacity(&self) -> usize {
         self.capacity
     }
