@@ -38,6 +38,17 @@ const NAME_BYTES_MAX: usize = 128;
 const SIZE_MAX: usize = 1 << 40;
 
 /// A number, a truth value or a byte of text. Little-endian, as everything in shared memory.
+///
+/// # Examples
+/// ```
+/// use outlive::describe::{Kind, Scalar};
+/// use outlive::{Message, TypeDescription};
+///
+/// assert_eq!((Scalar::F32.as_str(), Scalar::F32.size()), ("f32", 4));
+/// let speed = <f32 as Message>::describe();
+/// assert_eq!(speed, TypeDescription::scalar(Scalar::F32));
+/// assert_eq!(*speed.root().kind(), Kind::Scalar(Scalar::F32));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
@@ -106,6 +117,25 @@ impl Scalar {
 }
 
 /// What one element of a field is.
+///
+/// # Examples
+/// ```
+/// use outlive::TypeDescription;
+/// use outlive::describe::{Kind, Scalar};
+///
+/// fn what(kind: &Kind) -> String {
+///     match kind {
+///         Kind::Scalar(scalar) => scalar.as_str().into(),
+///         Kind::Enum(names) => format!("one of {} values", names.iter().count()),
+///         Kind::Struct { fields, .. } => format!("{} fields", fields.len()),
+///         other => format!("{} bytes", other.size()),
+///     }
+/// }
+///
+/// let mode = TypeDescription::enumeration(Scalar::U8, [("Idle", 0), ("Driving", 1)]);
+/// assert_eq!(what(mode.root().kind()), "one of 2 values");
+/// assert_eq!(what(TypeDescription::opaque::<[u64; 2]>().root().kind()), "16 bytes");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -128,6 +158,20 @@ pub enum Kind {
 }
 
 /// What a field is: an element, or an array of them.
+///
+/// # Examples
+/// ```
+/// use outlive::TypeDescription;
+/// use outlive::describe::Scalar;
+///
+/// let grid = TypeDescription::scalar(Scalar::F32).array(4).array(2); // as `[[f32; 4]; 2]`
+/// let grid = grid.root();
+/// assert_eq!(grid.to_string(), "f32[2][4]");
+/// assert_eq!((grid.dims(), grid.size()), (&[2, 4][..], 32));
+/// let points = TypeDescription::scalar(Scalar::F32).array(3).slice(); // as `[[f32; 3]]`
+/// assert!(points.root().is_any_length());
+/// assert_eq!(points.root().size(), 12); // of one element
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldType {
     kind: Kind,
@@ -175,6 +219,22 @@ impl Kind {
 }
 
 /// A named field of a struct.
+///
+/// # Examples
+/// ```
+/// use outlive::Message;
+///
+/// #[outlive::message("example/Scan")]
+/// struct Scan {
+///     stamp_ns: u64,
+///     ranges_m: [f32; 4],
+/// }
+///
+/// let scan = Scan::describe();
+/// let fields = scan.fields().iter();
+/// let lines: Vec<_> = fields.map(|f| format!("{} {} {}", f.offset(), f.name(), f.ty())).collect();
+/// assert_eq!(lines, ["0 stamp_ns u64", "8 ranges_m f32[4]"]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     name: String,

@@ -9,6 +9,26 @@ use super::{NAME_BYTES_MAX, Scalar};
 const NAMES_MAX: usize = 1024;
 
 /// The values that an enum may have, by number, each with its name; never empty.
+///
+/// # Examples
+/// ```
+/// use outlive::Message;
+/// use outlive::describe::{Kind, Scalar};
+///
+/// #[outlive::message]
+/// #[repr(u8)]
+/// enum Mode {
+///     Idle,
+///     Driving,
+/// }
+///
+/// let mode = Mode::describe();
+/// let Kind::Enum(names) = mode.root().kind() else { panic!("it is one") };
+/// assert_eq!(names.width(), Scalar::U8);
+/// assert_eq!((names.name_of(1), names.name_of(2)), (Some("Driving"), None));
+/// assert_eq!(names.number_of("DRIVING"), Some(1)); // in any case
+/// assert_eq!(names.iter().next(), Some(("Idle", 0)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     width: Scalar,

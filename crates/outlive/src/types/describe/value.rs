@@ -6,6 +6,28 @@ use std::fmt;
 use super::{Field, FieldType, Kind, Scalar, TypeDescription};
 
 /// A part of a payload. Borrows both the bytes and their description.
+///
+/// # Examples
+/// ```
+/// use outlive::Message;
+/// use outlive::describe::Value;
+///
+/// /// A number to plot, if it is one.
+/// fn number(value: &Value<'_>) -> Option<f64> {
+///     match value {
+///         Value::Unsigned(n) => Some(*n as f64),
+///         Value::Signed(n) => Some(*n as f64),
+///         Value::F32(x) => Some((*x).into()),
+///         Value::F64(x) => Some(*x),
+///         _ => None,
+///     }
+/// }
+///
+/// let ty = <[i16; 3]>::describe();
+/// let value = ty.decode(&[7, 0, 8, 0, 9, 0]).expect("6 bytes");
+/// assert_eq!(number(&value), None); // an array
+/// assert_eq!(number(&value.at("[1]").expect("it has one")), Some(8.0));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
@@ -37,6 +59,19 @@ pub enum Value<'a> {
 }
 
 /// An array inside a payload.
+///
+/// # Examples
+/// ```
+/// use outlive::Message;
+/// use outlive::describe::{Scalar, Value};
+///
+/// let ty = <[u16; 3]>::describe();
+/// let Some(Value::Array(array)) = ty.decode(&[7, 0, 8, 0, 9, 0]) else { panic!("6 bytes") };
+/// assert_eq!((array.len(), array.scalar()), (3, Some(Scalar::U16)));
+/// assert_eq!(array.get(1).expect("it has one").to_string(), "8");
+/// assert_eq!(array.iter().count(), 3);
+/// assert_eq!(array.bytes()[..2], 7u16.to_le_bytes()); // to read them all at once
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
     ty: &'a FieldType,
@@ -47,6 +82,20 @@ pub struct Array<'a> {
 }
 
 /// A struct inside a payload.
+///
+/// # Examples
+/// ```
+/// use outlive::TypeDescription;
+/// use outlive::describe::{Scalar, Value};
+///
+/// let point = TypeDescription::struct_of(2, 1)
+///     .field("x", 0, TypeDescription::scalar(Scalar::I8))
+///     .field("y", 1, TypeDescription::scalar(Scalar::I8));
+/// let Some(Value::Struct(fields)) = point.decode(&[7, 255]) else { panic!("2 bytes") };
+/// assert!(matches!(fields.get("y"), Some(Value::Signed(-1))));
+/// let names: Vec<_> = fields.iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Struct<'a> {
     fields: &'a [Field],
@@ -152,6 +201,20 @@ fn number<'a>(scalar: Scalar, bytes: &'a [u8]) -> Value<'a> {
 impl<'a> Value<'a> {
     /// The part that `path` names: fields by name, elements by number, like
     /// `joints[2].position` or, of a slice, `[0].x`. Empty: the whole.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::TypeDescription;
+    /// use outlive::describe::Scalar;
+    ///
+    /// let joint = TypeDescription::struct_of(2, 1)
+    ///     .field("angle", 0, TypeDescription::scalar(Scalar::U8))
+    ///     .field("gains", 1, TypeDescription::scalar(Scalar::U8).array(1));
+    /// let arm = TypeDescription::struct_of(4, 1).field("joints", 0, joint.array(2));
+    /// let value = arm.decode(&[7, 8, 9, 10]).expect("4 bytes");
+    /// assert_eq!(value.at("joints[1].gains[0]").expect("it has one").to_string(), "10");
+    /// assert!(value.at("joints[2]").is_none() && value.at("speed").is_none());
+    /// ```
     pub fn at(&self, path: &str) -> Option<Value<'a>> {
         let mut at = self.clone();
         let mut rest = path;
