@@ -11,9 +11,11 @@
 //! | | and no room imports from one beside or above it |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
+//! | `examples` | each public type, trait and free function of the core shows its use |
 
 mod borders;
 mod commands;
+mod examples;
 mod labels;
 mod links;
 mod sizes;
@@ -27,7 +29,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -43,6 +45,7 @@ const RULES: [Rule; 15] = [
     links::relative,
     links::unlisted,
     commands::documented,
+    examples::of_types,
 ];
 
 /// One place that breaks a rule. A hint is printed and does not fail the run.
