@@ -4,7 +4,7 @@
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::board::{Board, BoardView};
+use super::board::{Board, BoardView, Phase};
 use super::schedule::Schedule;
 use super::stage::{
     Cycle, Input, Neighbours, Outcome, Runner, Stage, StageOptions, StageReport, Stop,
@@ -149,7 +149,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Runs all stages on the calling thread, one after the other at each release. The options of
-    /// the first stage hold for all.
+    /// the first stage hold for all, and `granted` in the first report says what came of them.
     ///
     /// # Real-time
     /// Nothing is handed between threads, so it waits only for the release.
@@ -180,6 +180,7 @@ impl<'a> Pipeline<'a> {
         let mut n = runners[0].first_cycle();
         'cycles: while !stop.is_stopped() {
             let release_ns = schedule.release_ns(n);
+            runners.iter().for_each(|r| r.board.doing(n, Phase::Waiting));
             wait.until_or(release_ns, || stop.is_stopped());
             if stop.is_stopped() {
                 break;
@@ -201,6 +202,7 @@ impl<'a> Pipeline<'a> {
             }
             n = next;
         }
+        runners.iter().filter(|r| r.board.is_ours()).for_each(|r| r.board.doing(n, Phase::Idle));
         let report = |r: &Runner| r.report(granted.take().unwrap_or_default());
         runners.iter().map(report).collect()
     }

@@ -3,6 +3,7 @@ mod lifeline;
 #[cfg(test)]
 pub(super) mod pair;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::*;
@@ -126,6 +127,25 @@ fn three_stages(wait: Wait, run: impl Fn(&mut Pipeline<'_>, &Stop) -> Vec<StageR
 #[test]
 fn a_cycle_runs_through_all_stages_on_one_thread() {
     three_stages(Wait::SpinThenSleep { spin_ns: 0 }, |p, stop| p.run_inline(stop));
+}
+
+#[test]
+fn a_stage_on_a_shared_thread_waits_for_the_one_before_it() {
+    let schedule = Schedule::every(Duration::from_millis(2)).unwrap().overrun(Overrun::CatchUp);
+    let second = OnceLock::<BoardView>::new();
+    let mut seen = Vec::new();
+    let mut pipeline = Pipeline::new(schedule)
+        .stage("one", StageOptions::default(), |_: &Cycle| {
+            seen.push(second.get().unwrap().doing().phase);
+            if seen.len() < 3 { Outcome::HandOn } else { Outcome::Stop }
+        })
+        .stage("two", StageOptions::default(), pass_on);
+    let boards = pipeline.boards();
+    second.set(boards[1].clone()).unwrap();
+    pipeline.run_inline(&Stop::new());
+    drop(pipeline);
+    assert_eq!(seen, [Phase::Waiting; 3]);
+    assert!(boards.iter().all(|board| board.doing().phase == Phase::Idle), "it has ended");
 }
 
 #[test]
