@@ -187,6 +187,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
     ),
     fault(
+        "pipeline.inline_looks_busy",
+        "a stage on a shared thread seems to hand on while it waits for its release",
+        &[Unit("rt::tests::a_stage_on_a_shared_thread_waits_for_the_one_before_it")],
+    ),
+    fault(
         "pipeline.others_run_on",
         "a stage that cannot be started leaves those before it running",
         &[Unit("rt::tests::a_stage_whose_thread_cannot_be_made_stops_those_before_it")],
