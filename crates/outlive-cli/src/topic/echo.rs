@@ -12,7 +12,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
 use super::{missing, names};
-use crate::absent::{hint, note_if_nobody};
+use crate::absent::{hint, nobody, note_if_nobody};
 use crate::clock::{duration, local};
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -262,7 +262,12 @@ impl Echo<'_> {
             }
             match self.pending.first() {
                 Some(name) if idle_until.has_passed() && self.streams.is_empty() => {
-                    return Err(missing(&self.domain, name).into());
+                    // The first look has already said that nobody is here.
+                    let failure = match nobody(&self.domain) {
+                        Some(_) => Failure::new(Code::NotFound, format!("no topic {name} came")),
+                        None => missing(&self.domain, name),
+                    };
+                    return Err(failure.into());
                 }
                 _ if idle_until.has_passed() => return Ok(End::TimedOut),
                 _ => {}
