@@ -53,6 +53,12 @@ impl Drop for LentBy {
 ///
 /// Do not keep arrays over it any longer: they become read-only, and their contents change when the
 /// memory is used again.
+///
+/// >>> publisher = outlive.Publisher(node, "/grid", np.float32, (100, 100))
+/// >>> loan = publisher.loan()
+/// >>> loan.array[:] = 0.5
+/// >>> loan.publish()  # or loan.drop()
+/// 0
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Loan {
     codec: Py<Codec>,

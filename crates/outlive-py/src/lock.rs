@@ -299,6 +299,16 @@ fn in_order(exception: &Bound<'_, PyTuple>) -> bool {
 ///
 /// With `inherits_priority`, for threads with real-time priorities, the holder runs with the
 /// priority of the waiter; it is another lock, with no condition variable.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> account = outlive.RobustMutex(node, "/account", np.int64, (2,), initial=[60, 40])
+/// >>> with account as money:
+/// ...     if account.owner_died:  # in the midst of a transfer
+/// ...         money[1] = 100 - money[0]
+/// ...         account.mark_consistent()
+/// ...     money += [-10, 10]
+/// ...     money.tolist()
+/// [50, 50]
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustMutex {
     inner: Common<RawMutex>,
@@ -425,6 +435,14 @@ impl RobustMutex {
     /// Takes the lock; False when `timeout` seconds passed first. 0 never waits.
     ///
     /// ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
+    ///
+    /// >>> arm = outlive.RobustMutex(node, "/arm")
+    /// >>> if arm.acquire(timeout=1.0):
+    /// ...     try:
+    /// ...         print("the arm is mine")
+    /// ...     finally:
+    /// ...         arm.release()
+    /// the arm is mine
     #[pyo3(signature = (timeout=None))]
     fn acquire(
         slf: &Bound<'_, Self>,
@@ -466,6 +484,18 @@ impl RobustMutex {
 
     /// For the thread that holds it: declares the data consistent again.
     /// Data that is consistent already stays so.
+    ///
+    /// >>> account = outlive.RobustMutex(node, "/account", np.int64, (2,), initial=[60, 40])
+    /// >>> try:
+    /// ...     with account as money:
+    /// ...         money[0] -= 10
+    /// ...         raise ValueError  # as kill -9
+    /// ... except ValueError:
+    /// ...     with account as money:
+    /// ...         money[1] = 100 - money[0]
+    /// ...         account.mark_consistent()
+    /// ...         money.tolist()
+    /// [50, 50]
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.named(self.inner.get_held()?.mark_consistent()).or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
@@ -516,6 +546,14 @@ impl RobustMutex {
 /// ``with lock.read() as data`` for any number of readers, ``with lock.write() as data`` for one
 /// writer. A dead reader keeps nobody out; after a dead writer readers get ``OwnerDied`` until a
 /// writer has repaired the data.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> gains = outlive.RobustRwLock(node, "/gains", np.float64, (3,))
+/// >>> with gains.write() as pid:
+/// ...     pid[:] = 1.0, 0.5, 0.1
+/// >>> with gains.read(timeout=1.0) as pid:
+/// ...     pid.tolist(), pid.flags.writeable
+/// ([1.0, 0.5, 0.1], False)
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustRwLock {
     inner: Common<RawRwLock>,
@@ -667,6 +705,12 @@ impl RobustRwLock {
 }
 
 /// A reader/writer lock about to be taken by ``with``.
+///
+/// >>> lock = outlive.RobustRwLock(node, "/map", np.uint8, (3,))
+/// >>> guard = lock.read(timeout=1.0)  # takes nothing yet
+/// >>> with guard as cells:
+/// ...     cells.tolist()
+/// [0, 0, 0]
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Guard {
     lock: Py<RobustRwLock>,

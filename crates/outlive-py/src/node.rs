@@ -13,6 +13,13 @@ use crate::port::{Close, Port, closed};
 use crate::process::{Process, lock, must_not_end, note, note_opened};
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
+///
+/// >>> poses = outlive.Subscriber(node, "/pose")
+/// >>> outlive.Publisher(node, "/pose").publish([1.0, 2.0])
+/// 0
+/// >>> age_ns = outlive.now_ns() - poses.receive(timeout=1.0).timestamp_ns
+/// >>> age_ns >= 0
+/// True
 #[pyfunction]
 pub(crate) fn now_ns() -> u64 {
     outlive::now_ns()
@@ -50,6 +57,13 @@ pub(crate) fn settings(
 ///
 /// ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
 /// At the end of the interpreter all nodes are closed: others see that they left.
+///
+/// >>> with outlive.Node("camera") as camera:
+/// ...     publisher = outlive.Publisher(camera, "/camera/front", bytes)
+/// ...     [known.name for known in outlive.Domain.of(camera).nodes()]
+/// ['planner', 'camera']
+/// >>> [known.name for known in outlive.Domain.of(node).nodes()]
+/// ['planner']
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Node {
     shared: Arc<Shared>,
@@ -171,6 +185,10 @@ impl Node {
 
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
     /// One that was watched before gives a watch that says it is gone.
+    ///
+    /// >>> known = {peer.name: peer.id for peer in outlive.Domain.of(node).nodes()}
+    /// >>> node.watch(known["planner"]).is_alive
+    /// True
     fn watch(&self, py: Python<'_>, #[pyo3(from_py_with = count)] id: u64) -> PyResult<Watch> {
         let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
         let inner = Port::new(watch, format!("Watch of node {id}"));
@@ -183,6 +201,10 @@ impl Node {
     ///
     /// ``WouldBlock``: somebody has it open. A lock that is ``Unrecoverable`` is removed all the
     /// same: its users get that until they open it again.
+    ///
+    /// >>> outlive.RobustMutex(node, "/arm").close()
+    /// >>> node.remove_lock("/arm"), node.remove_lock("/arm")
+    /// (True, False)
     fn remove_lock(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         let node = self.open()?;
         py.detach(|| node.remove_lock(name)).or_raise()
@@ -210,6 +232,14 @@ impl Node {
 }
 
 /// Reports a node's death as it happens.
+///
+/// >>> camera = outlive.Node("camera")  # in another process
+/// >>> watch = node.watch(camera.id)
+/// >>> watch.is_alive, watch.wait(timeout=0.01)
+/// (True, False)
+/// >>> camera.close()  # or kill -9
+/// >>> watch.wait(timeout=10.0)
+/// True
 #[pyclass(frozen, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct Watch {

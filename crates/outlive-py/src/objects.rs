@@ -27,6 +27,9 @@ pub(crate) fn packb<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyByt
 }
 
 /// The object of a MessagePack value. ValueError for other bytes.
+///
+/// >>> outlive.unpackb(bytes([0x92, 1, 0xc0]))
+/// [1, None]
 #[pyfunction]
 pub(crate) fn unpackb<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     unpack(py, data)

@@ -191,6 +191,18 @@ pub(crate) fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<topi
 /// (``WouldBlock``).
 ///
 /// To type checkers it is a ``Publisher[Plan]`` or a ``Publisher[msg.Image]``, by its `type`.
+///
+/// >>> import dataclasses
+/// >>> node = outlive.Node("planner")
+/// >>> @dataclasses.dataclass
+/// ... class Plan:
+/// ...     goal: str
+/// >>> follower = outlive.Subscriber(node, "/plan", Plan)  # in another process
+/// >>> publisher = outlive.Publisher(node, "/plan", Plan)
+/// >>> publisher.publish(Plan("dock"))
+/// 0
+/// >>> follower.receive(timeout=1.0).value
+/// Plan(goal='dock')
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
@@ -270,6 +282,12 @@ impl Publisher {
     ///
     /// Errors as of ``publish``; those before the one that failed are sent. ``InvalidArgument``:
     /// messages of this type are not all of one size.
+    ///
+    /// >>> distances = outlive.Subscriber(node, "/distance", np.float32)
+    /// >>> publisher = outlive.Publisher(node, "/distance", np.float32)
+    /// >>> publisher.publish_batch(np.linspace(0.5, 2.0, 4))
+    /// >>> [float(distances.receive(timeout=1.0).value) for _ in range(4)]
+    /// [0.5, 1.0, 1.5, 2.0]
     fn publish_batch(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let codec = self.codec.get();
         let encoded = codec.encode_batch(values)?;
@@ -321,6 +339,13 @@ impl Publisher {
     /// A slot in shared memory: ``with publisher.loan() as array: ...`` publishes what was written
     /// to the array, unless an exception leaves the block. `count` is the number of elements of a
     /// type of any length.
+    ///
+    /// >>> scans = outlive.Subscriber(node, "/scan", np.float32, (None,))
+    /// >>> publisher = outlive.Publisher(node, "/scan", np.float32, (None,))
+    /// >>> with publisher.loan(3) as ranges:
+    /// ...     ranges[:] = 1.5, 2.0, 2.5
+    /// >>> scans.receive(timeout=1.0).array.tolist()
+    /// [1.5, 2.0, 2.5]
     #[pyo3(signature = (count=None))]
     fn loan(
         &self,
@@ -358,6 +383,11 @@ impl Publisher {
     }
 
     /// Counts the live subscribers.
+    ///
+    /// >>> publisher = outlive.Publisher(node, "/plan")
+    /// >>> viewers = [outlive.Subscriber(node, "/plan") for _ in range(2)]
+    /// >>> publisher.subscribers()
+    /// 2
     fn subscribers(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |sender| sender.publisher.subscribers())?.or_raise()
     }

@@ -26,6 +26,15 @@ fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<
 }
 
 /// Sends messages to the one consumer of a queue. Types as of ``Publisher``.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> consumer = outlive.Consumer(node, "/jobs", bytes)  # in another process
+/// >>> producer = outlive.Producer(node, "/jobs", bytes)
+/// >>> producer.has_consumer
+/// True
+/// >>> producer.send(b"weld", timeout=1.0)
+/// >>> consumer.receive(timeout=1.0)
+/// b'weld'
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Producer {
     inner: Port<CoreProducer<[u8]>>,
@@ -93,6 +102,12 @@ impl Producer {
     /// one. Several times as fast as one by one. Waits as ``send``.
     ///
     /// ``InvalidArgument``: messages of this type are not all of one size.
+    ///
+    /// >>> consumer = outlive.Consumer(node, "/ticks", np.int64)
+    /// >>> producer = outlive.Producer(node, "/ticks", np.int64)
+    /// >>> producer.send_batch(np.arange(3))
+    /// >>> [int(consumer.receive(timeout=1.0)) for _ in range(3)]
+    /// [0, 1, 2]
     #[pyo3(signature = (values, timeout=None))]
     fn send_batch(
         &self,
@@ -122,6 +137,13 @@ impl Producer {
     }
 
     /// Waits until a live consumer reads the queue; False when `timeout` seconds passed first.
+    ///
+    /// >>> producer = outlive.Producer(node, "/jobs")
+    /// >>> producer.wait_for_consumer(timeout=0.01)
+    /// False
+    /// >>> consumer = outlive.Consumer(node, "/jobs")  # in another process
+    /// >>> producer.wait_for_consumer(timeout=10.0)
+    /// True
     #[pyo3(signature = (timeout=None))]
     fn wait_for_consumer(
         &self,
@@ -189,6 +211,15 @@ impl Lane {
 /// copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 ///
 /// After a dead consumer the next one continues where that one stopped.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> consumer = outlive.Consumer(node, "/jobs")
+/// >>> for arm in ("left", "right"):  # each in its own process
+/// ...     outlive.Producer(node, "/jobs").send({"arm": arm, "job": "weld"})
+/// >>> sorted(consumer.receive(timeout=1.0)["arm"] for _ in range(2))
+/// ['left', 'right']
+/// >>> consumer.receive(timeout=0) is None
+/// True
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Consumer {
     lane: Port<Lane>,
@@ -340,6 +371,15 @@ impl Consumer {
 
     /// The next message, for asyncio. A task that is cancelled while it waits has received nothing:
     /// the message is still there.
+    ///
+    /// >>> import asyncio
+    /// >>> consumer = outlive.Consumer(node, "/jobs")
+    /// >>> outlive.Producer(node, "/jobs").send("weld")
+    /// >>> async def work():
+    /// ...     async for job in consumer:
+    /// ...         return job
+    /// >>> asyncio.run(work())
+    /// 'weld'
     fn receive_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }
@@ -522,6 +562,13 @@ impl Received {
 
     /// Puts it back: once all arrays over it are gone it is the next message of its producer again.
     /// Acknowledge what can never be done, or it comes for ever.
+    ///
+    /// >>> consumer, producer = outlive.Consumer(node, "/jobs"), outlive.Producer(node, "/jobs")
+    /// >>> producer.send("weld")
+    /// >>> message = consumer.borrow(timeout=1.0)
+    /// >>> message.nack()  # the welder is busy
+    /// >>> consumer.receive(timeout=1.0)
+    /// 'weld'
     fn nack(&self) -> PyResult<()> {
         self.mark(|kept| kept.failed.store(true, Ordering::Relaxed))
     }

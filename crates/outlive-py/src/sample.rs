@@ -12,6 +12,18 @@ use crate::{array, dlpack, gpu};
 /// that it may outlive its subscriber, and its publisher's death does not affect it.
 ///
 /// It counts against the subscriber's `borrows` until it and all arrays over it are gone.
+///
+/// >>> images = outlive.Subscriber(node, "/image", np.uint8, (480, 640))
+/// >>> outlive.Publisher(node, "/image", np.uint8, (480, 640)).publish(np.full((480, 640), 7))
+/// 0
+/// >>> sample = images.receive(timeout=1.0)
+/// >>> sample.seq, sample.nbytes, sample.is_borrowed, int(sample.array.max())
+/// (0, 307200, True, 7)
+/// >>> images.borrowed
+/// 1
+/// >>> del sample
+/// >>> images.borrowed
+/// 0
 #[pyclass(frozen, generic, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct Sample {

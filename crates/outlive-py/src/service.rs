@@ -72,6 +72,18 @@ fn builder(
 /// The asking end of a service.
 ///
 /// `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
+///
+/// >>> import threading
+/// >>> node = outlive.Node("planner")
+/// >>> def serve():
+/// ...     for request in outlive.Server(node, "/square"):
+/// ...         request.respond(request.value ** 2)
+/// >>> threading.Thread(target=serve, daemon=True).start()  # or another process
+/// >>> client = outlive.Client(node, "/square")
+/// >>> client.wait_for_server(timeout=10.0)
+/// True
+/// >>> client.call(3, timeout=10.0)
+/// 9
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Client {
     pub(crate) inner: Port<CoreClient<[u8], [u8]>>,
@@ -155,6 +167,14 @@ impl Client {
     /// Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
     /// it if it gets to it only after `timeout` seconds. An answer that is there when the client
     /// looks is received, even if it came late.
+    ///
+    /// >>> server, client = outlive.Server(node, "/square"), outlive.Client(node, "/square")
+    /// >>> tickets = [client.send(n) for n in (2, 3)]
+    /// >>> for _ in tickets:
+    /// ...     request = server.receive(timeout=1.0)
+    /// ...     request.respond(request.value ** 2)
+    /// >>> [client.receive(timeout=1.0, ticket=ticket).value for ticket in tickets]
+    /// [4, 9]
     #[pyo3(signature = (request, timeout=None))]
     fn send(
         &self,
@@ -194,6 +214,16 @@ impl Client {
 
     /// As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
     /// it waits gives its request up, and the server is notified.
+    ///
+    /// >>> import asyncio
+    /// >>> server, client = outlive.Server(node, "/square"), outlive.Client(node, "/square")
+    /// >>> async def ask():
+    /// ...     asking = asyncio.create_task(client.call_async(3))
+    /// ...     request = await server.receive_async()  # in another process
+    /// ...     request.respond(request.value ** 2)
+    /// ...     return await asking
+    /// >>> asyncio.run(ask())
+    /// 9
     #[pyo3(signature = (request, timeout=None))]
     fn call_async<'py>(
         slf: &Bound<'py, Self>,
@@ -237,6 +267,13 @@ impl Client {
 
     /// Gives a request up: no reply to it comes any more, and the server is notified. Of one that
     /// is answered or given up already nothing is left to do.
+    ///
+    /// >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    /// >>> ticket = client.send("dock")
+    /// >>> request = server.receive(timeout=1.0)
+    /// >>> client.cancel(ticket)
+    /// >>> request.is_cancelled
+    /// True
     fn cancel(&self, #[pyo3(from_py_with = count)] ticket: u64) -> PyResult<()> {
         let mut port = self.inner.hold()?;
         let Some(known) = self.known(ticket) else { return Ok(()) };
@@ -345,6 +382,13 @@ impl Client {
 }
 
 /// An answer, or the news that there will be none.
+///
+/// >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+/// >>> ticket = client.send("dock")
+/// >>> server.receive(timeout=1.0).respond("docked")
+/// >>> reply = client.receive(timeout=1.0)
+/// >>> reply.value, reply.ticket == ticket, reply.is_last
+/// ('docked', True, True)
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Reply {
     inner: CoreReply<[u8]>,
@@ -380,6 +424,16 @@ impl Reply {
 /// The one server of a service. Types as of ``Client``.
 ///
 /// ``for request in server: request.respond(...)``, or ``async for``.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> server = outlive.Server(node, "/distance", (np.float64, (2,)), np.float64)
+/// >>> client = outlive.Client(node, "/distance", (np.float64, (2,)), np.float64)
+/// >>> ticket = client.send([3.0, 4.0])
+/// >>> for request in server:
+/// ...     request.respond(np.hypot(*request.value))
+/// ...     break  # a server would go on
+/// >>> float(client.receive(timeout=1.0).value)
+/// 5.0
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Server {
     pub(crate) inner: Port<CoreServer<[u8], [u8]>>,
@@ -489,6 +543,13 @@ impl Server {
 
 /// A request. Answer it once; if it is dropped without an answer, its client waits until its
 /// deadline.
+///
+/// >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+/// >>> ticket = client.send({"speed": 0.5})
+/// >>> request = server.receive(timeout=1.0)
+/// >>> request.value, request.is_cancelled
+/// ({'speed': 0.5}, False)
+/// >>> request.respond("done")
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Request {
     inner: Mutex<Option<CoreRequest<[u8]>>>,
@@ -558,6 +619,15 @@ impl Request {
     }
 
     /// Sends one part of the answer; more follow, and ``respond`` sends the last.
+    ///
+    /// >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    /// >>> ticket = client.send("dock")
+    /// >>> request = server.receive(timeout=1.0)
+    /// >>> request.respond_part("half way")
+    /// >>> request.respond("docked")
+    /// >>> replies = [client.receive(timeout=1.0) for _ in range(2)]
+    /// >>> [(reply.value, reply.is_last) for reply in replies]
+    /// [('half way', False), ('docked', True)]
     fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;

@@ -19,6 +19,18 @@ use crate::sample::Sample;
 /// Receives the messages of all publishers of a topic, in order per publisher.
 ///
 /// Types as of ``Publisher``. Iterate over it, with ``for`` or ``async for``, or call ``receive``.
+///
+/// >>> node = outlive.Node("planner")
+/// >>> speeds = outlive.Subscriber(node, "/speed", np.float64)
+/// >>> publisher = outlive.Publisher(node, "/speed", np.float64)  # in another process
+/// >>> publisher.publish_batch([0.5, 0.75, 0.0])
+/// >>> for sample in speeds:
+/// ...     print(sample.seq, float(sample.value))
+/// ...     if sample.value == 0.0:
+/// ...         break
+/// 0 0.5
+/// 1 0.75
+/// 2 0.0
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Subscriber {
     pub(crate) inner: Port<CoreSubscriber<[u8]>>,
@@ -92,12 +104,26 @@ impl Subscriber {
     }
 
     /// The newest message, or None; older ones are skipped. Never waits.
+    ///
+    /// >>> poses = outlive.Subscriber(node, "/pose", np.float64, (2,))
+    /// >>> outlive.Publisher(node, "/pose", np.float64, (2,)).publish_batch([[1, 2], [1, 3]])
+    /// >>> poses.latest().array.tolist()
+    /// [1.0, 3.0]
+    /// >>> poses.latest() is None
+    /// True
     fn latest(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         let found = self.inner.hold()?.latest().or_raise()?;
         found.map(|found| self.sample(py, found)).transpose()
     }
 
     /// The earliest published of the available messages, over all publishers, or None. Never waits.
+    ///
+    /// >>> log = outlive.Subscriber(node, "/log")
+    /// >>> left, right = outlive.Publisher(node, "/log"), outlive.Publisher(node, "/log")
+    /// >>> left.publish("first"), right.publish("second"), left.publish("third")
+    /// (0, 0, 1)
+    /// >>> [log.receive_in_order().value for _ in range(3)]
+    /// ['first', 'second', 'third']
     fn receive_in_order(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         let found = self.inner.hold()?.receive_in_order().or_raise()?;
         found.map(|found| self.sample(py, found)).transpose()
@@ -105,6 +131,16 @@ impl Subscriber {
 
     /// What happened to publishers since the last call, oldest first: tuples of "joined", "left",
     /// "died" or "corrupt", and the publisher's node and port.
+    ///
+    /// >>> images = outlive.Subscriber(node, "/image")
+    /// >>> with outlive.Publisher(node, "/image") as publisher:
+    /// ...     publisher.publish("a picture")
+    /// 0
+    /// >>> images.receive(timeout=1.0).value
+    /// 'a picture'
+    /// >>> images.receive(timeout=0)
+    /// >>> [what for what, who in images.events()]
+    /// ['joined', 'left']
     fn events(&self) -> PyResult<Vec<(&'static str, (u64, u64))>> {
         let mut port = self.inner.hold()?;
         let told = |event| {
@@ -152,6 +188,16 @@ impl Subscriber {
 
     /// The next message, for asyncio. A task that is cancelled while it waits has received nothing:
     /// the message is still there.
+    ///
+    /// >>> import asyncio
+    /// >>> goals = outlive.Subscriber(node, "/goal")
+    /// >>> outlive.Publisher(node, "/goal").publish("dock")
+    /// 0
+    /// >>> async def follow():
+    /// ...     sample = await goals.receive_async()
+    /// ...     return sample.value
+    /// >>> asyncio.run(follow())
+    /// 'dock'
     fn receive_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }

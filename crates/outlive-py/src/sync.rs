@@ -24,6 +24,7 @@ use crate::process;
 /// and notifiers leave nobody waiting. It cannot tell whether anyone is left to notify it: wait
 /// with a timeout, or watch the node.
 ///
+/// >>> node = outlive.Node("planner")
 /// >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
 /// >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
 /// >>> with goal as data:
@@ -143,6 +144,7 @@ impl RobustCondition {
 /// A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
 /// permit comes back.
 ///
+/// >>> node = outlive.Node("planner")
 /// >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
 /// >>> with gpu as permit:
 /// ...     permit.owner_died, gpu.available
@@ -184,6 +186,13 @@ impl RobustSemaphore {
     /// never waits, None waits for ever.
     ///
     /// ``Deadlock``: this thread holds them all.
+    ///
+    /// >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
+    /// >>> permit = gpu.acquire(timeout=1.0)
+    /// >>> if permit is not None:
+    /// ...     print("on device", permit.index)
+    /// ...     permit.release()
+    /// on device 0
     #[pyo3(signature = (timeout=None))]
     fn acquire(
         &self,
@@ -259,6 +268,13 @@ struct Lent(CorePermit<'static>);
 unsafe impl Send for Lent {}
 
 /// A permit of a ``RobustSemaphore``, until released or dropped. It is the thread's that took it.
+///
+/// >>> gpus = outlive.RobustSemaphore(node, "/gpus", 4)
+/// >>> with gpus.acquire(timeout=1.0) as first, gpus.acquire(timeout=1.0) as second:
+/// ...     first.index, second.index, gpus.available
+/// (0, 1, 2)
+/// >>> gpus.available
+/// 4
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Permit {
     index: usize,
@@ -308,6 +324,7 @@ impl Permit {
 ///
 /// They have no owner: those that a killed process inserted stay until somebody removes them.
 ///
+/// >>> node = outlive.Node("planner")
 /// >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
 /// >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
 /// (True, False, True, 1)

@@ -20,6 +20,11 @@ use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
 
 /// Ready every `period` seconds, or once after `delay` seconds. A forked child has one of its own.
+///
+/// >>> with outlive.Timer(period=0.01) as timer, outlive.WaitSet() as waits:
+/// ...     ready = waits.wait([timer], timeout=10.0)
+/// ...     ready == [timer], timer.fired() > 0
+/// (True, True)
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Timer {
     inner: Port<CoreTimer>,
@@ -67,6 +72,14 @@ impl Timer {
 }
 
 /// Waits until one of several things is ready.
+///
+/// >>> goals, jobs = outlive.Subscriber(node, "/goal"), outlive.Consumer(node, "/jobs")
+/// >>> producer = outlive.Producer(node, "/jobs")  # in another process
+/// >>> producer.send("weld")
+/// >>> with outlive.WaitSet() as waits:
+/// ...     for port in waits.wait([goals, jobs], timeout=10.0):
+/// ...         print(type(port).__name__, port.receive(timeout=0))
+/// Consumer weld
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct WaitSet {
     inner: Port<CoreSet>,

@@ -302,18 +302,6 @@ except KeyboardInterrupt:
     assert out.stdout == "interrupted\n", out.stderr
 
 
-def test_the_documentation_runs(node):
-    import doctest
-
-    import outlive._queue
-    import outlive._types
-
-    for module in (outlive, outlive._queue, outlive._types, outlive.msg):
-        names = {"outlive": outlive, "msg": outlive.msg, "np": np, "node": node}
-        ran = doctest.testmod(module, extraglobs=names)
-        assert ran.failed == 0 and ran.attempted > 0, module
-
-
 def test_the_stub_names_what_there_is():
     import ast
     import pathlib

@@ -21,6 +21,9 @@ that it left. ``Shutdown`` ends a program in order when it is sent SIGTERM.
 
 Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` and ``forkserver`` need
 nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``.
+
+Examples below this page begin with ``import numpy as np, outlive``, ``from outlive import msg`` and
+``node = outlive.Node("planner")``. Most do in one process what several do on a robot.
 """
 
 from . import _domain, _errors, msg

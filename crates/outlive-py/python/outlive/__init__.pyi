@@ -41,7 +41,15 @@ _R = TypeVar("_R")
 _Untyped = _Numbers | np.dtype | Headed | str | list[Any] | tuple[Any, ...] | None
 
 def now_ns() -> int:
-    """Now, ns of CLOCK_MONOTONIC: the clock of all time stamps."""
+    """Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
+
+    >>> poses = outlive.Subscriber(node, "/pose")
+    >>> outlive.Publisher(node, "/pose").publish([1.0, 2.0])
+    0
+    >>> age_ns = outlive.now_ns() - poses.receive(timeout=1.0).timestamp_ns
+    >>> age_ns >= 0
+    True
+    """
 def packb(value: Any) -> bytes:
     """The MessagePack of an object. Tuples come back as lists; in keys of dicts, as tuples.
 
@@ -49,7 +57,11 @@ def packb(value: Any) -> bytes:
     {'a': [1, 2.5, None]}
     """
 def unpackb(data: bytes) -> Any:
-    """The object of a MessagePack value. ValueError for other bytes."""
+    """The object of a MessagePack value. ValueError for other bytes.
+
+    >>> outlive.unpackb(bytes([0x92, 1, 0xc0]))
+    [1, None]
+    """
 def describe(dtype: npt.DTypeLike, shape: Sequence[int] = ()) -> str:
     """The description of an array of `dtype` with a fixed shape.
 
@@ -116,7 +128,17 @@ class Shutdown(_Port):
     def fileno(self) -> int:
         """A descriptor that is readable from then on."""
     def asked(self) -> Coroutine[Any, Any, None]:
-        """Returns when it is asked."""
+        """Returns when it is asked.
+
+        >>> import asyncio
+        >>> async def run():
+        ...     with outlive.Shutdown() as shutdown:
+        ...         asyncio.get_running_loop().call_later(0.01, shutdown.ask)  # as SIGTERM does
+        ...         await shutdown.asked()
+        ...         return "leaving in order"
+        >>> asyncio.run(run())
+        'leaving in order'
+        """
 
 class Encoded(Generic[_T]):
     """A type in an encoding that others define: ``"protobuf"``, ``"json"``, ``"cdr"``, ``"flatbuffer"``
@@ -182,6 +204,13 @@ class Node(_Port):
 
     ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
     At the end of the interpreter all nodes are closed: others see that they left.
+
+    >>> with outlive.Node("camera") as camera:
+    ...     publisher = outlive.Publisher(camera, "/camera/front", bytes)
+    ...     [known.name for known in outlive.Domain.of(camera).nodes()]
+    ['planner', 'camera']
+    >>> [known.name for known in outlive.Domain.of(node).nodes()]
+    ['planner']
     """
 
     def __init__(
@@ -201,6 +230,10 @@ class Node(_Port):
     def watch(self, id: int) -> Watch:
         """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
         One that was watched before gives a watch that says it is gone.
+
+        >>> known = {peer.name: peer.id for peer in outlive.Domain.of(node).nodes()}
+        >>> node.watch(known["planner"]).is_alive
+        True
         """
     def remove_lock(self, name: str) -> bool:
         """Removes the lock, condition variable, semaphore, set or segment `name`; False if there is
@@ -208,10 +241,23 @@ class Node(_Port):
 
         ``WouldBlock``: somebody has it open. A lock that is ``Unrecoverable`` is removed all the
         same: its users get that until they open it again.
+
+        >>> outlive.RobustMutex(node, "/arm").close()
+        >>> node.remove_lock("/arm"), node.remove_lock("/arm")
+        (True, False)
         """
 
 class Watch(_Port):
-    """Reports a node's death as it happens."""
+    """Reports a node's death as it happens.
+
+    >>> camera = outlive.Node("camera")  # in another process
+    >>> watch = node.watch(camera.id)
+    >>> watch.is_alive, watch.wait(timeout=0.01)
+    (True, False)
+    >>> camera.close()  # or kill -9
+    >>> watch.wait(timeout=10.0)
+    True
+    """
 
     @property
     def is_alive(self) -> bool:
@@ -231,6 +277,18 @@ class Publisher(_Port, Generic[_T]):
     (``WouldBlock``).
 
     To type checkers it is a ``Publisher[Plan]`` or a ``Publisher[msg.Image]``, by its `type`.
+
+    >>> import dataclasses
+    >>> node = outlive.Node("planner")
+    >>> @dataclasses.dataclass
+    ... class Plan:
+    ...     goal: str
+    >>> follower = outlive.Subscriber(node, "/plan", Plan)  # in another process
+    >>> publisher = outlive.Publisher(node, "/plan", Plan)
+    >>> publisher.publish(Plan("dock"))
+    0
+    >>> follower.receive(timeout=1.0).value
+    Plan(goal='dock')
     """
 
     @overload
@@ -302,6 +360,12 @@ class Publisher(_Port, Generic[_T]):
 
         Errors as of ``publish``; those before the one that failed are sent. ``InvalidArgument``:
         messages of this type are not all of one size.
+
+        >>> distances = outlive.Subscriber(node, "/distance", np.float32)
+        >>> publisher = outlive.Publisher(node, "/distance", np.float32)
+        >>> publisher.publish_batch(np.linspace(0.5, 2.0, 4))
+        >>> [float(distances.receive(timeout=1.0).value) for _ in range(4)]
+        [0.5, 1.0, 1.5, 2.0]
         """
     def publish_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
@@ -316,6 +380,13 @@ class Publisher(_Port, Generic[_T]):
         """A slot in shared memory: ``with publisher.loan() as array: ...`` publishes what was written
         to the array, unless an exception leaves the block. `count` is the number of elements of a
         type of any length.
+
+        >>> scans = outlive.Subscriber(node, "/scan", np.float32, (None,))
+        >>> publisher = outlive.Publisher(node, "/scan", np.float32, (None,))
+        >>> with publisher.loan(3) as ranges:
+        ...     ranges[:] = 1.5, 2.0, 2.5
+        >>> scans.receive(timeout=1.0).array.tolist()
+        [1.5, 2.0, 2.5]
         """
     @property
     def id(self) -> tuple[int, int]:
@@ -330,13 +401,25 @@ class Publisher(_Port, Generic[_T]):
     def memory_bytes(self) -> int:
         """Bytes of shared memory it takes."""
     def subscribers(self) -> int:
-        """Counts the live subscribers."""
+        """Counts the live subscribers.
+
+        >>> publisher = outlive.Publisher(node, "/plan")
+        >>> viewers = [outlive.Subscriber(node, "/plan") for _ in range(2)]
+        >>> publisher.subscribers()
+        2
+        """
 
 class Loan:
     """A writable slot in shared memory, until it is published or dropped.
 
     Do not keep arrays over it any longer: they become read-only, and their contents change when the
     memory is used again.
+
+    >>> publisher = outlive.Publisher(node, "/grid", np.float32, (100, 100))
+    >>> loan = publisher.loan()
+    >>> loan.array[:] = 0.5
+    >>> loan.publish()  # or loan.drop()
+    0
     """
 
     @property
@@ -355,6 +438,18 @@ class Subscriber(_Port, Generic[_T]):
     """Receives the messages of all publishers of a topic, in order per publisher.
 
     Types as of ``Publisher``. Iterate over it, with ``for`` or ``async for``, or call ``receive``.
+
+    >>> node = outlive.Node("planner")
+    >>> speeds = outlive.Subscriber(node, "/speed", np.float64)
+    >>> publisher = outlive.Publisher(node, "/speed", np.float64)  # in another process
+    >>> publisher.publish_batch([0.5, 0.75, 0.0])
+    >>> for sample in speeds:
+    ...     print(sample.seq, float(sample.value))
+    ...     if sample.value == 0.0:
+    ...         break
+    0 0.5
+    1 0.75
+    2 0.0
     """
 
     @overload
@@ -420,12 +515,38 @@ class Subscriber(_Port, Generic[_T]):
         ``TooManyBorrows``: release samples first; nothing is lost.
         """
     def latest(self) -> Sample[_T] | None:
-        """The newest message, or None; older ones are skipped. Never waits."""
+        """The newest message, or None; older ones are skipped. Never waits.
+
+        >>> poses = outlive.Subscriber(node, "/pose", np.float64, (2,))
+        >>> outlive.Publisher(node, "/pose", np.float64, (2,)).publish_batch([[1, 2], [1, 3]])
+        >>> poses.latest().array.tolist()
+        [1.0, 3.0]
+        >>> poses.latest() is None
+        True
+        """
     def receive_in_order(self) -> Sample[_T] | None:
-        """The earliest published of the available messages, over all publishers, or None. Never waits."""
+        """The earliest published of the available messages, over all publishers, or None. Never waits.
+
+        >>> log = outlive.Subscriber(node, "/log")
+        >>> left, right = outlive.Publisher(node, "/log"), outlive.Publisher(node, "/log")
+        >>> left.publish("first"), right.publish("second"), left.publish("third")
+        (0, 0, 1)
+        >>> [log.receive_in_order().value for _ in range(3)]
+        ['first', 'second', 'third']
+        """
     def events(self) -> list[Event]:
         """What happened to publishers since the last call, oldest first: tuples of "joined", "left",
         "died" or "corrupt", and the publisher's node and port.
+
+        >>> images = outlive.Subscriber(node, "/image")
+        >>> with outlive.Publisher(node, "/image") as publisher:
+        ...     publisher.publish("a picture")
+        0
+        >>> images.receive(timeout=1.0).value
+        'a picture'
+        >>> images.receive(timeout=0)
+        >>> [what for what, who in images.events()]
+        ['joined', 'left']
         """
     def fileno(self) -> int:
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
@@ -444,6 +565,16 @@ class Subscriber(_Port, Generic[_T]):
     def receive_async(self) -> Coroutine[Any, Any, Sample[_T]]:
         """The next message, for asyncio. A task that is cancelled while it waits has received nothing:
         the message is still there.
+
+        >>> import asyncio
+        >>> goals = outlive.Subscriber(node, "/goal")
+        >>> outlive.Publisher(node, "/goal").publish("dock")
+        0
+        >>> async def follow():
+        ...     sample = await goals.receive_async()
+        ...     return sample.value
+        >>> asyncio.run(follow())
+        'dock'
         """
     def __iter__(self) -> Iterator[Sample[_T]]: ...
     def __aiter__(self) -> AsyncIterator[Sample[_T]]: ...
@@ -453,6 +584,18 @@ class Sample(Generic[_T]):
     that it may outlive its subscriber, and its publisher's death does not affect it.
 
     It counts against the subscriber's `borrows` until it and all arrays over it are gone.
+
+    >>> images = outlive.Subscriber(node, "/image", np.uint8, (480, 640))
+    >>> outlive.Publisher(node, "/image", np.uint8, (480, 640)).publish(np.full((480, 640), 7))
+    0
+    >>> sample = images.receive(timeout=1.0)
+    >>> sample.seq, sample.nbytes, sample.is_borrowed, int(sample.array.max())
+    (0, 307200, True, 7)
+    >>> images.borrowed
+    1
+    >>> del sample
+    >>> images.borrowed
+    0
     """
 
     @property
@@ -495,7 +638,17 @@ class Sample(Generic[_T]):
     def __len__(self) -> int: ...
 
 class Producer(_Port, Generic[_T]):
-    """Sends messages to the one consumer of a queue. Types as of ``Publisher``."""
+    """Sends messages to the one consumer of a queue. Types as of ``Publisher``.
+
+    >>> node = outlive.Node("planner")
+    >>> consumer = outlive.Consumer(node, "/jobs", bytes)  # in another process
+    >>> producer = outlive.Producer(node, "/jobs", bytes)
+    >>> producer.has_consumer
+    True
+    >>> producer.send(b"weld", timeout=1.0)
+    >>> consumer.receive(timeout=1.0)
+    b'weld'
+    """
 
     @overload
     def __init__(
@@ -560,6 +713,12 @@ class Producer(_Port, Generic[_T]):
         one. Several times as fast as one by one. Waits as ``send``.
 
         ``InvalidArgument``: messages of this type are not all of one size.
+
+        >>> consumer = outlive.Consumer(node, "/ticks", np.int64)
+        >>> producer = outlive.Producer(node, "/ticks", np.int64)
+        >>> producer.send_batch(np.arange(3))
+        >>> [int(consumer.receive(timeout=1.0)) for _ in range(3)]
+        [0, 1, 2]
         """
     @property
     def id(self) -> tuple[int, int]:
@@ -570,13 +729,30 @@ class Producer(_Port, Generic[_T]):
         Also true while that cannot be found out, for instance for lack of memory.
         """
     def wait_for_consumer(self, timeout: float | None = None) -> bool:
-        """Waits until a live consumer reads the queue; False when `timeout` seconds passed first."""
+        """Waits until a live consumer reads the queue; False when `timeout` seconds passed first.
+
+        >>> producer = outlive.Producer(node, "/jobs")
+        >>> producer.wait_for_consumer(timeout=0.01)
+        False
+        >>> consumer = outlive.Consumer(node, "/jobs")  # in another process
+        >>> producer.wait_for_consumer(timeout=10.0)
+        True
+        """
 
 class Consumer(_Port, Generic[_T]):
     """The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
     copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 
     After a dead consumer the next one continues where that one stopped.
+
+    >>> node = outlive.Node("planner")
+    >>> consumer = outlive.Consumer(node, "/jobs")
+    >>> for arm in ("left", "right"):  # each in its own process
+    ...     outlive.Producer(node, "/jobs").send({"arm": arm, "job": "weld"})
+    >>> sorted(consumer.receive(timeout=1.0)["arm"] for _ in range(2))
+    ['left', 'right']
+    >>> consumer.receive(timeout=0) is None
+    True
     """
 
     @overload
@@ -644,6 +820,15 @@ class Consumer(_Port, Generic[_T]):
     def receive_async(self) -> Coroutine[Any, Any, _T]:
         """The next message, for asyncio. A task that is cancelled while it waits has received nothing:
         the message is still there.
+
+        >>> import asyncio
+        >>> consumer = outlive.Consumer(node, "/jobs")
+        >>> outlive.Producer(node, "/jobs").send("weld")
+        >>> async def work():
+        ...     async for job in consumer:
+        ...         return job
+        >>> asyncio.run(work())
+        'weld'
         """
     def __iter__(self) -> Iterator[_T]: ...
     def __aiter__(self) -> AsyncIterator[_T]: ...
@@ -684,15 +869,22 @@ class Received(_Scope, Generic[_T]):
     def nack(self) -> None:
         """Puts it back: once all arrays over it are gone it is the next message of its producer again.
         Acknowledge what can never be done, or it comes for ever.
+
+        >>> consumer, producer = outlive.Consumer(node, "/jobs"), outlive.Producer(node, "/jobs")
+        >>> producer.send("weld")
+        >>> message = consumer.borrow(timeout=1.0)
+        >>> message.nack()  # the welder is busy
+        >>> consumer.receive(timeout=1.0)
+        'weld'
         """
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
 class Queue(_Port):
     """A queue: any number of processes put, one gets. Types as of ``Publisher``.
 
+    >>> node = outlive.Node("planner")
     >>> queue = outlive.Queue(node, "/jobs")
-    >>> queue.consumer()  # doctest: +ELLIPSIS
-    <...Consumer object at ...>
+    >>> consumer = queue.consumer()  # in the process that gets
     >>> queue.put({"job": 1})
     >>> queue.get(timeout=1.0)
     {'job': 1}
@@ -733,6 +925,18 @@ class Client(_Port, Generic[_Q, _R]):
     """The asking end of a service.
 
     `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
+
+    >>> import threading
+    >>> node = outlive.Node("planner")
+    >>> def serve():
+    ...     for request in outlive.Server(node, "/square"):
+    ...         request.respond(request.value ** 2)
+    >>> threading.Thread(target=serve, daemon=True).start()  # or another process
+    >>> client = outlive.Client(node, "/square")
+    >>> client.wait_for_server(timeout=10.0)
+    True
+    >>> client.call(3, timeout=10.0)
+    9
     """
 
     @overload
@@ -799,6 +1003,14 @@ class Client(_Port, Generic[_Q, _R]):
         """Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
         it if it gets to it only after `timeout` seconds. An answer that is there when the client
         looks is received, even if it came late.
+
+        >>> server, client = outlive.Server(node, "/square"), outlive.Client(node, "/square")
+        >>> tickets = [client.send(n) for n in (2, 3)]
+        >>> for _ in tickets:
+        ...     request = server.receive(timeout=1.0)
+        ...     request.respond(request.value ** 2)
+        >>> [client.receive(timeout=1.0, ticket=ticket).value for ticket in tickets]
+        [4, 9]
         """
     def receive(
         self, timeout: float | None = None, *, ticket: int | None = None
@@ -807,6 +1019,16 @@ class Client(_Port, Generic[_Q, _R]):
     def call_async(self, request: _Q, timeout: float | None = None) -> Coroutine[Any, Any, _R]:
         """As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
         it waits gives its request up, and the server is notified.
+
+        >>> import asyncio
+        >>> server, client = outlive.Server(node, "/square"), outlive.Client(node, "/square")
+        >>> async def ask():
+        ...     asking = asyncio.create_task(client.call_async(3))
+        ...     request = await server.receive_async()  # in another process
+        ...     request.respond(request.value ** 2)
+        ...     return await asking
+        >>> asyncio.run(ask())
+        9
         """
     def receive_async(self, *, ticket: int | None = None) -> Coroutine[Any, Any, Reply[_R]]:
         """The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
@@ -818,6 +1040,13 @@ class Client(_Port, Generic[_Q, _R]):
     def cancel(self, ticket: int) -> None:
         """Gives a request up: no reply to it comes any more, and the server is notified. Of one that
         is answered or given up already nothing is left to do.
+
+        >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+        >>> ticket = client.send("dock")
+        >>> request = server.receive(timeout=1.0)
+        >>> client.cancel(ticket)
+        >>> request.is_cancelled
+        True
         """
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
@@ -827,7 +1056,15 @@ class Client(_Port, Generic[_Q, _R]):
         """As ``wait_for_server``, for asyncio."""
 
 class Reply(Generic[_R]):
-    """An answer, or the news that there will be none."""
+    """An answer, or the news that there will be none.
+
+    >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    >>> ticket = client.send("dock")
+    >>> server.receive(timeout=1.0).respond("docked")
+    >>> reply = client.receive(timeout=1.0)
+    >>> reply.value, reply.ticket == ticket, reply.is_last
+    ('docked', True, True)
+    """
 
     @property
     def value(self) -> _R:
@@ -845,6 +1082,16 @@ class Server(_Port, Generic[_Q, _R]):
     """The one server of a service. Types as of ``Client``.
 
     ``for request in server: request.respond(...)``, or ``async for``.
+
+    >>> node = outlive.Node("planner")
+    >>> server = outlive.Server(node, "/distance", (np.float64, (2,)), np.float64)
+    >>> client = outlive.Client(node, "/distance", (np.float64, (2,)), np.float64)
+    >>> ticket = client.send([3.0, 4.0])
+    >>> for request in server:
+    ...     request.respond(np.hypot(*request.value))
+    ...     break  # a server would go on
+    >>> float(client.receive(timeout=1.0).value)
+    5.0
     """
 
     @overload
@@ -918,6 +1165,13 @@ class Server(_Port, Generic[_Q, _R]):
 class Request(Generic[_Q, _R]):
     """A request. Answer it once; if it is dropped without an answer, its client waits until its
     deadline.
+
+    >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    >>> ticket = client.send({"speed": 0.5})
+    >>> request = server.receive(timeout=1.0)
+    >>> request.value, request.is_cancelled
+    ({'speed': 0.5}, False)
+    >>> request.respond("done")
     """
 
     @property
@@ -933,7 +1187,17 @@ class Request(Generic[_Q, _R]):
     def respond(self, value: _R) -> None:
         """Answers it. ``ClientDied``: nobody waits for the answer; continue with the next request."""
     def respond_part(self, value: _R) -> None:
-        """Sends one part of the answer; more follow, and ``respond`` sends the last."""
+        """Sends one part of the answer; more follow, and ``respond`` sends the last.
+
+        >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+        >>> ticket = client.send("dock")
+        >>> request = server.receive(timeout=1.0)
+        >>> request.respond_part("half way")
+        >>> request.respond("docked")
+        >>> replies = [client.receive(timeout=1.0) for _ in range(2)]
+        >>> [(reply.value, reply.is_last) for reply in replies]
+        [('half way', False), ('docked', True)]
+        """
     def refuse(self, why: str) -> None:
         """Refuses it and says why."""
 
@@ -952,6 +1216,16 @@ class RobustMutex(_Lock):
 
     With `inherits_priority`, for threads with real-time priorities, the holder runs with the
     priority of the waiter; it is another lock, with no condition variable.
+
+    >>> node = outlive.Node("planner")
+    >>> account = outlive.RobustMutex(node, "/account", np.int64, (2,), initial=[60, 40])
+    >>> with account as money:
+    ...     if account.owner_died:  # in the midst of a transfer
+    ...         money[1] = 100 - money[0]
+    ...         account.mark_consistent()
+    ...     money += [-10, 10]
+    ...     money.tolist()
+    [50, 50]
     """
 
     def __init__(
@@ -970,6 +1244,14 @@ class RobustMutex(_Lock):
         """Takes the lock; False when `timeout` seconds passed first. 0 never waits.
 
         ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
+
+        >>> arm = outlive.RobustMutex(node, "/arm")
+        >>> if arm.acquire(timeout=1.0):
+        ...     try:
+        ...         print("the arm is mine")
+        ...     finally:
+        ...         arm.release()
+        the arm is mine
         """
     def release(self) -> None:
         """Releases the lock. ``NotOwned`` when this thread does not hold it."""
@@ -987,6 +1269,14 @@ class RobustRwLock(_Lock):
     ``with lock.read() as data`` for any number of readers, ``with lock.write() as data`` for one
     writer. A dead reader keeps nobody out; after a dead writer readers get ``OwnerDied`` until a
     writer has repaired the data.
+
+    >>> node = outlive.Node("planner")
+    >>> gains = outlive.RobustRwLock(node, "/gains", np.float64, (3,))
+    >>> with gains.write() as pid:
+    ...     pid[:] = 1.0, 0.5, 0.1
+    >>> with gains.read(timeout=1.0) as pid:
+    ...     pid.tolist(), pid.flags.writeable
+    ([1.0, 0.5, 0.1], False)
     """
 
     def read(self, timeout: float | None = None) -> Guard:
@@ -1005,7 +1295,14 @@ class RobustRwLock(_Lock):
         """Ends writing."""
 
 class Guard(ContextManager[Any]):
-    """A reader/writer lock about to be taken by ``with``."""
+    """A reader/writer lock about to be taken by ``with``.
+
+    >>> lock = outlive.RobustRwLock(node, "/map", np.uint8, (3,))
+    >>> guard = lock.read(timeout=1.0)  # takes nothing yet
+    >>> with guard as cells:
+    ...     cells.tolist()
+    [0, 0, 0]
+    """
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
@@ -1017,6 +1314,7 @@ class RobustCondition(_Port):
     and notifiers leave nobody waiting. It cannot tell whether anyone is left to notify it: wait
     with a timeout, or watch the node.
 
+    >>> node = outlive.Node("planner")
     >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
     >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
     >>> with goal as data:
@@ -1053,6 +1351,7 @@ class RobustSemaphore:
     """A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
     permit comes back.
 
+    >>> node = outlive.Node("planner")
     >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
     >>> with gpu as permit:
     ...     permit.owner_died, gpu.available
@@ -1067,6 +1366,13 @@ class RobustSemaphore:
         never waits, None waits for ever.
 
         ``Deadlock``: this thread holds them all.
+
+        >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
+        >>> permit = gpu.acquire(timeout=1.0)
+        >>> if permit is not None:
+        ...     print("on device", permit.index)
+        ...     permit.release()
+        on device 0
         """
     @property
     def permits(self) -> int:
@@ -1082,7 +1388,15 @@ class RobustSemaphore:
     def __exit__(self, *exception: Any) -> None: ...
 
 class Permit(_Scope):
-    """A permit of a ``RobustSemaphore``, until released or dropped. It is the thread's that took it."""
+    """A permit of a ``RobustSemaphore``, until released or dropped. It is the thread's that took it.
+
+    >>> gpus = outlive.RobustSemaphore(node, "/gpus", 4)
+    >>> with gpus.acquire(timeout=1.0) as first, gpus.acquire(timeout=1.0) as second:
+    ...     first.index, second.index, gpus.available
+    (0, 1, 2)
+    >>> gpus.available
+    4
+    """
 
     @property
     def index(self) -> int:
@@ -1099,6 +1413,7 @@ class LocklessSet(_Port):
 
     They have no owner: those that a killed process inserted stay until somebody removes them.
 
+    >>> node = outlive.Node("planner")
     >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
     >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
     (True, False, True, 1)
@@ -1128,8 +1443,8 @@ class Domain:
     """The domain that nodes with these settings join, or that of a node (``Domain.of``), seen from
     outside: who is there, and cleaning up. Joins nothing, creates nothing.
 
-    >>> [node.name for node in outlive.Domain().nodes()]
-    ['test']
+    >>> [known.name for known in outlive.Domain().nodes()]
+    ['planner']
     """
 
     def __init__(
@@ -1137,44 +1452,108 @@ class Domain:
     ) -> None: ...
     @staticmethod
     def of(node: Node) -> Domain:
-        """The domain that `node` joined."""
+        """The domain that `node` joined.
+
+        >>> outlive.Domain.of(node).dir.name
+        'default'
+        """
     @property
     def dir(self) -> pathlib.Path:
         """Its directory."""
     def nodes(self) -> list[NodeInfo]:
-        """All nodes in order of joining, including dead ones that nobody has cleaned up."""
+        """All nodes in order of joining, including dead ones that nobody has cleaned up.
+
+        >>> for known in outlive.Domain.of(node).nodes():
+        ...     print(known.name, known.alive, known.id == node.id)
+        planner True True
+        """
     def topics(self) -> list[TopicInfo]:
-        """All topics in order of names."""
+        """All topics in order of names.
+
+        >>> publisher = outlive.Publisher(node, "/scan", np.float32, (360,))
+        >>> publisher.publish(np.zeros(360))
+        0
+        >>> for topic in outlive.Domain.of(node).topics():
+        ...     print(topic.name, topic.element_bytes, [it.messages for it in topic.publishers])
+        /scan 1440 [1]
+        """
     def subscribers(self, topic: str) -> list[SubscriberInfo] | None:
         """The subscribers of a topic: what they hold and how far they have read. None if there is no
         such topic.
+
+        >>> viewer = outlive.Subscriber(node, "/scan", borrows=4, reliable=True)
+        >>> for seen in outlive.Domain.of(node).subscribers("/scan"):
+        ...     print(seen.id[0] == node.id, seen.borrows, seen.reliable, seen.held)
+        True 4 True []
         """
     def queues(self) -> list[QueueInfo]:
-        """All queues in order of names."""
+        """All queues in order of names.
+
+        >>> consumer, producer = outlive.Consumer(node, "/jobs"), outlive.Producer(node, "/jobs")
+        >>> producer.send("weld")
+        >>> for queue in outlive.Domain.of(node).queues():
+        ...     print(queue.name, queue.consumer == node.id, [lane.unread for lane in queue.lanes])
+        /jobs True [1]
+        """
     def services(self) -> list[ServiceInfo]:
-        """All services in order of names."""
+        """All services in order of names.
+
+        >>> server = outlive.Server(node, "/plan", bytes, bytes)
+        >>> for service in outlive.Domain.of(node).services():
+        ...     print(service.name, service.request, service.server == node.id, service.clients)
+        /plan u8 True []
+        """
     def locks(self) -> list[LockInfo]:
-        """All locks, condition variables, semaphores, sets and segments in order of names."""
+        """All locks, condition variables, semaphores, sets and segments in order of names.
+
+        >>> arm = outlive.RobustMutex(node, "/arm")
+        >>> with arm:
+        ...     [(lock.name, lock.kind, lock.state) for lock in outlive.Domain.of(node).locks()]
+        [('/arm', 'mutex', 'held')]
+        """
     def clean(self) -> CleanReport:
         """Removes everything that dead processes left and no live one needs, and the domain's
         directory, too, when nobody is left. Never touches what a live or stopped process uses.
 
         ``Timeout``: a stopped process holds the domain's lock.
+
+        >>> report = outlive.Domain.of(node).clean()
+        >>> report.live_nodes, report.node_files, report.domain_removed
+        (1, 0, False)
         """
     def audit(self) -> AuditReport:
         """Checks the invariants of all files, read-only, while members keep running: how many files,
         and a line for each broken invariant.
+
+        >>> report = outlive.Domain.of(node).audit()
+        >>> report.files > 0, report.faults
+        (True, [])
         """
 
 class Timer(_Port):
-    """Ready every `period` seconds, or once after `delay` seconds. A forked child has one of its own."""
+    """Ready every `period` seconds, or once after `delay` seconds. A forked child has one of its own.
+
+    >>> with outlive.Timer(period=0.01) as timer, outlive.WaitSet() as waits:
+    ...     ready = waits.wait([timer], timeout=10.0)
+    ...     ready == [timer], timer.fired() > 0
+    (True, True)
+    """
 
     def __init__(self, period: float | None = None, *, delay: float | None = None) -> None: ...
     def fired(self) -> int:
         """How often it became due since the last call; it stays ready until this is called."""
 
 class WaitSet(_Port):
-    """Waits until one of several things is ready."""
+    """Waits until one of several things is ready.
+
+    >>> goals, jobs = outlive.Subscriber(node, "/goal"), outlive.Consumer(node, "/jobs")
+    >>> producer = outlive.Producer(node, "/jobs")  # in another process
+    >>> producer.send("weld")
+    >>> with outlive.WaitSet() as waits:
+    ...     for port in waits.wait([goals, jobs], timeout=10.0):
+    ...         print(type(port).__name__, port.receive(timeout=0))
+    Consumer weld
+    """
 
     def wait(self, members: list[Any], timeout: float | None = None) -> list[Any]:
         """Waits until one of `members` is ready and returns the list of those that are; empty when
@@ -1185,61 +1564,271 @@ class WaitSet(_Port):
         """
 
 class Error(Exception):
-    """What failed, on which object (``object``), why, and what to do next (``remedy``)."""
+    """What failed, on which object (``object``), why, and what to do next (``remedy``).
+
+    >>> try:
+    ...     outlive.Subscriber(node, "front camera")
+    ... except (outlive.Permission, outlive.VersionMismatch):
+    ...     raise  # nothing that this program could do
+    ... except outlive.Error as e:
+    ...     print(f"{type(e).__name__}: {e.object}: {e.remedy}")
+    InvalidName: 'front camera': use letters, digits, '_', '-' and '.', parts separated by '/'
+    """
 
     object: str
     remedy: str
     def __init__(self, message: str = "", *, object: str = "", remedy: str = "") -> None: ...
 
 class InvalidName(Error, ValueError):
-    """A name breaks the rules for names."""
+    """A name breaks the rules for names.
+
+    >>> try:
+    ...     outlive.Subscriber(node, "front camera")
+    ... except outlive.InvalidName:
+    ...     outlive.Subscriber(node, "front_camera").topic
+    '/front_camera'
+    """
 class InvalidArgument(Error, ValueError):
-    """An argument is outside its documented range, or the object is closed."""
+    """An argument is outside its documented range, or the object is closed.
+
+    >>> subscriber = outlive.Subscriber(node, "/scan")
+    >>> subscriber.close()
+    >>> try:
+    ...     subscriber.receive(timeout=0)
+    ... except outlive.InvalidArgument as e:
+    ...     print(e)
+    using Subscriber /scan: invalid argument; it is closed
+    """
 class TypeMismatch(Error, TypeError):
-    """The object exists with another type; the message names every field that differs."""
+    """The object exists with another type; the message names every field that differs.
+
+    >>> publisher = outlive.Publisher(node, "/speed", np.float64)
+    >>> try:
+    ...     outlive.Subscriber(node, "/speed", np.float32)
+    ... except outlive.TypeMismatch as e:
+    ...     print(e)
+    opening topic /speed: type mismatch; the two differ:
+      type is f64, this program has f32
+    ...
+    """
 class VersionMismatch(Error):
-    """The object was made by another layout version."""
+    """The object was made by another layout version.
+
+    Example: ``Error``.
+    """
 class Corrupt(Error):
-    """Shared bytes or a file are not what the layout says."""
+    """Shared bytes or a file are not what the layout says.
+
+    >>> goal = outlive.Encoded("json", "robot/Goal")
+    >>> try:
+    ...     goal.decode(b"{")
+    ... except outlive.Corrupt as e:
+    ...     print(e.remedy)
+    correct the program that sent them
+    """
 class NoSpace(Error, OSError):
-    """The RAM disk or a quota is full."""
+    """The RAM disk or a quota is full, or a ``LocklessSet``.
+
+    >>> ready = outlive.LocklessSet(node, "/ready", 1)
+    >>> ready.insert(7)
+    True
+    >>> try:
+    ...     ready.insert(8)
+    ... except outlive.NoSpace as e:
+    ...     print(e.remedy)
+    the set is full: make it larger
+    """
 class NotOwned(Error, PermissionError):
-    """A file belongs to someone else, or a lock is not held by this thread."""
+    """A file belongs to someone else, or a lock is not held by this thread.
+
+    >>> arm = outlive.RobustMutex(node, "/arm")
+    >>> try:
+    ...     arm.release()
+    ... except outlive.NotOwned as e:
+    ...     print(e.remedy)
+    only the thread that holds it may
+    """
 class Permission(Error, PermissionError):
-    """The kernel refused for lack of permission."""
+    """The kernel refused for lack of permission.
+
+    Example: ``Error``.
+    """
 class NotFound(Error, LookupError):
-    """No such topic, node or file."""
+    """No such topic, node or file.
+
+    >>> try:
+    ...     node.watch(999)
+    ... except outlive.NotFound:
+    ...     print("node 999 is gone")
+    node 999 is gone
+    """
 class AlreadyExists(Error):
-    """The object exists already."""
+    """The object exists already.
+
+    Example: ``Error``.
+    """
 class Timeout(Error, TimeoutError):
-    """The deadline passed."""
+    """The deadline passed.
+
+    >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    >>> try:
+    ...     client.call("dock", timeout=0.01)
+    ... except outlive.Timeout:
+    ...     print("the server is busy")
+    the server is busy
+    """
 class WouldBlock(Error, BlockingIOError):
-    """The call would have to wait, or another thread is in a call on the same object."""
+    """The call would have to wait, or another thread is in a call on the same object.
+
+    >>> consumer = outlive.Consumer(node, "/jobs", bytes)
+    >>> producer = outlive.Producer(node, "/jobs", bytes, bound_bytes=4096)
+    >>> try:
+    ...     while True:
+    ...         producer.send(bytes(1000), timeout=0)
+    ... except outlive.WouldBlock:
+    ...     print("the consumer is behind")
+    the consumer is behind
+    """
 class OutOfMemory(Error, MemoryError):
-    """The bound on memory of the topic or of the process is reached."""
+    """The bound on memory of the topic or of the process is reached.
+
+    >>> publisher = outlive.Publisher(node, "/image", bytes, memory_bytes_max=1 << 20)
+    >>> try:
+    ...     publisher.publish(bytes(1 << 21))
+    ... except outlive.OutOfMemory as e:
+    ...     print(e.object)
+    /image
+    """
 class TooManyBorrows(Error):
-    """The subscriber holds as many samples as it asked for: let go of some."""
+    """The subscriber holds as many samples as it asked for, or the consumer a message: let go of some.
+
+    >>> consumer, producer = outlive.Consumer(node, "/jobs"), outlive.Producer(node, "/jobs")
+    >>> producer.send("weld")
+    >>> message = consumer.borrow(timeout=1.0)
+    >>> try:
+    ...     consumer.receive(timeout=0)
+    ... except outlive.TooManyBorrows as e:
+    ...     print(e.remedy)
+    let go of the message in hand and of all arrays over it
+    """
 class TooManyMembers(Error):
-    """A documented bound on members is reached."""
+    """A documented bound on members is reached.
+
+    Example: ``Error``.
+    """
 class OwnerDied(Error):
-    """The peer is dead: no live consumer; a writer died inside a lock."""
+    """The peer is dead: no live consumer; a writer died inside a lock.
+
+    >>> producer = outlive.Producer(node, "/jobs")
+    >>> try:
+    ...     producer.send("weld")
+    ... except outlive.OwnerDied:
+    ...     producer.wait_for_consumer(timeout=0.01)
+    False
+    """
 class ConsumerExists(Error):
-    """The queue has a live consumer already, or the service a live server."""
+    """The queue has a live consumer already, or the service a live server.
+
+    >>> consumer = outlive.Consumer(node, "/jobs")  # in another process
+    >>> try:
+    ...     outlive.Consumer(node, "/jobs")
+    ... except outlive.ConsumerExists as e:
+    ...     print(e.remedy)
+    node 1 consumes it: end that one first, or use another queue
+    """
 class ServerDied(Error):
-    """The service has no live server, or it died before it answered."""
+    """The service has no live server, or it died before it answered.
+
+    >>> client = outlive.Client(node, "/drive")
+    >>> try:
+    ...     client.call("dock", timeout=1.0)
+    ... except outlive.ServerDied:
+    ...     client.wait_for_server(timeout=0.01)
+    False
+    """
 class ClientDied(Error):
-    """The client of a request is dead or gone."""
+    """The client of a request is dead or gone.
+
+    >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    >>> ticket = client.send("dock")
+    >>> request = server.receive(timeout=1.0)
+    >>> client.close()
+    >>> try:
+    ...     request.respond("docked")
+    ... except outlive.ClientDied:
+    ...     print("on to the next request")
+    on to the next request
+    """
 class Refused(Error):
-    """The server refused the request; the message has its words."""
+    """The server refused the request; the message has its words.
+
+    >>> server, client = outlive.Server(node, "/drive"), outlive.Client(node, "/drive")
+    >>> ticket = client.send("fly")
+    >>> server.receive(timeout=1.0).refuse("it has wheels")
+    >>> try:
+    ...     client.receive(timeout=1.0).value
+    ... except outlive.Refused as e:
+    ...     print(e)
+    calling service /drive: refused; the server said: it has wheels
+    """
 class Deadlock(Error, RuntimeError):
-    """This thread holds the lock already."""
+    """This thread holds the lock already.
+
+    >>> arm = outlive.RobustMutex(node, "/arm")
+    >>> with arm:
+    ...     try:
+    ...         arm.acquire(timeout=1.0)
+    ...     except outlive.Deadlock as e:
+    ...         print(e.remedy)
+    release what this thread holds of it first
+    """
 class Unrecoverable(Error):
-    """A lock was inherited from a dead owner and let go without repair."""
+    """A lock was inherited from a dead owner and let go without repair.
+
+    >>> arm = outlive.RobustMutex(node, "/arm")
+    >>> try:
+    ...     with arm:
+    ...         raise ValueError  # as a death inside
+    ... except ValueError:
+    ...     with arm:
+    ...         pass  # no repair, no mark_consistent
+    >>> try:
+    ...     arm.acquire()
+    ... except outlive.Unrecoverable:
+    ...     node.remove_lock("/arm")
+    True
+    """
 class OtherDomain(Error):
-    """The object belongs to another domain."""
+    """The object belongs to another domain.
+
+    Example: ``Error``.
+    """
 class ForkedChild(Error, RuntimeError):
-    """The object belongs to the parent of this forked process: open a node here."""
+    """The object belongs to the parent of this forked process: open a node here.
+
+    >>> import os
+    >>> child = os.fork()
+    >>> if child == 0:
+    ...     try:
+    ...         outlive.Publisher(node, "/scan")
+    ...     except outlive.ForkedChild:
+    ...         os._exit(7)
+    >>> os.WEXITSTATUS(os.waitpid(child, 0)[1])
+    7
+    """
 class Unsupported(Error, NotImplementedError):
-    """This kernel or build cannot do it."""
+    """This kernel or build cannot do it.
+
+    >>> image = msg.Image.of(np.zeros((2, 3), np.uint8), "mono8")
+    >>> image.header["format"] = 77  # of a later version
+    >>> try:
+    ...     image.pixels
+    ... except outlive.Unsupported as e:
+    ...     print(e.remedy)
+    pixel format 77 is unknown here; update this program, or correct the sender
+    """
 class Io(Error, OSError):
-    """Any other answer of the operating system."""
+    """Any other answer of the operating system.
+
+    Example: ``Error``.
+    """

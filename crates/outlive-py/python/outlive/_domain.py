@@ -6,7 +6,10 @@ Port = Tuple[int, int]
 
 
 class NodeInfo(NamedTuple):
-    """A node; `started_ns` of CLOCK_MONOTONIC; `pid` in its own namespace, for people only."""
+    """A node; `started_ns` of CLOCK_MONOTONIC; `pid` in its own namespace, for people only.
+
+    Example: ``Domain.nodes``.
+    """
 
     id: int
     name: str
@@ -16,7 +19,10 @@ class NodeInfo(NamedTuple):
 
 
 class PublisherInfo(NamedTuple):
-    """A publisher (node and port) and its counters. `closed`: it left in order."""
+    """A publisher (node and port) and its counters. `closed`: it left in order.
+
+    Example: ``Domain.topics``.
+    """
 
     id: Port
     alive: bool
@@ -28,7 +34,10 @@ class PublisherInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """A topic; `description` as of ``describe``, empty if there is none; nodes of subscribers."""
+    """A topic; `description` as of ``describe``, empty if there is none; nodes of subscribers.
+
+    Example: ``Domain.topics``.
+    """
 
     name: str
     type_name: str
@@ -43,7 +52,10 @@ class TopicInfo(NamedTuple):
 
 class SubscriberInfo(NamedTuple):
     """A subscriber (node and port): by publisher, which message it reads next (`sources`) and which
-    ones it holds, None for one that the ring does not name any more (`held`)."""
+    ones it holds, None for one that the ring does not name any more (`held`).
+
+    Example: ``Domain.subscribers``.
+    """
 
     id: Port
     alive: bool
@@ -55,7 +67,10 @@ class SubscriberInfo(NamedTuple):
 
 
 class LaneInfo(NamedTuple):
-    """A producer (node and port) and its lane. `closed`: it left in order."""
+    """A producer (node and port) and its lane. `closed`: it left in order.
+
+    Example: ``Domain.queues``.
+    """
 
     producer: Port
     alive: bool
@@ -66,7 +81,10 @@ class LaneInfo(NamedTuple):
 
 
 class QueueInfo(NamedTuple):
-    """A queue; `consumer` is the node of the live one, or None."""
+    """A queue; `consumer` is the node of the live one, or None.
+
+    Example: ``Domain.queues``.
+    """
 
     name: str
     type_name: str
@@ -77,7 +95,10 @@ class QueueInfo(NamedTuple):
 
 
 class ServiceInfo(NamedTuple):
-    """A service: names of its types, nodes of the live server and of live clients."""
+    """A service: names of its types, nodes of the live server and of live clients.
+
+    Example: ``Domain.services``.
+    """
 
     name: str
     request: str
@@ -91,7 +112,10 @@ class ServiceInfo(NamedTuple):
 class LockInfo(NamedTuple):
     """A lock, condition variable, semaphore, set or segment. `state` is "free", "held",
     "owner died" or "unrecoverable", `owner` node and thread; `count`: permits, or room of a set;
-    `users`: reading threads, permits held, members of a set."""
+    `users`: reading threads, permits held, members of a set.
+
+    Example: ``Domain.locks``.
+    """
 
     name: str
     kind: str
@@ -105,7 +129,10 @@ class LockInfo(NamedTuple):
 
 
 class CleanReport(NamedTuple):
-    """What ``clean`` removed: files, and whole objects; and what it left."""
+    """What ``clean`` removed: files, and whole objects; and what it left.
+
+    Example: ``Domain.clean``.
+    """
 
     node_files: int
     topic_files: int
@@ -121,7 +148,10 @@ class CleanReport(NamedTuple):
 
 
 class AuditReport(NamedTuple):
-    """Files that were checked, and a line for each broken invariant."""
+    """Files that were checked, and a line for each broken invariant.
+
+    Example: ``Domain.audit``.
+    """
 
     files: int
     faults: List[str]

@@ -6,9 +6,9 @@ from ._outlive import Consumer, Producer
 class Queue:
     """A queue: any number of processes put, one gets. Types as of ``Publisher``.
 
+    >>> node = outlive.Node("planner")
     >>> queue = outlive.Queue(node, "/jobs")
-    >>> queue.consumer()  # doctest: +ELLIPSIS
-    <...Consumer object at ...>
+    >>> consumer = queue.consumer()  # in the process that gets
     >>> queue.put({"job": 1})
     >>> queue.get(timeout=1.0)
     {'job': 1}

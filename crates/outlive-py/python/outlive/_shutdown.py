@@ -103,7 +103,17 @@ class Shutdown:
         return self._reader
 
     async def asked(self):
-        """Returns when it is asked."""
+        """Returns when it is asked.
+
+        >>> import asyncio
+        >>> async def run():
+        ...     with outlive.Shutdown() as shutdown:
+        ...         asyncio.get_running_loop().call_later(0.01, shutdown.ask)  # as SIGTERM does
+        ...         await shutdown.asked()
+        ...         return "leaving in order"
+        >>> asyncio.run(run())
+        'leaving in order'
+        """
         import asyncio
 
         loop = asyncio.get_running_loop()

@@ -131,6 +131,10 @@ class Header(Fixed):
     """When something was measured and in which frame its coordinates are; 40 bytes.
 
     ``stamp_ns`` (ns of CLOCK_MONOTONIC, 0 unknown), ``frame_id`` (like ``base_link``).
+
+    >>> header = msg.Header.now("base_link")
+    >>> header["frame_id"].item().decode(), int(header["stamp_ns"]) <= outlive.now_ns()
+    ('base_link', True)
     """
 
     type_name = "outlive/Header"
@@ -143,7 +147,14 @@ class Header(Fixed):
 
 
 class Vector3(Fixed):
-    """``x``, ``y``, ``z``; the field that holds it says unit and frame. 24 bytes."""
+    """``x``, ``y``, ``z``; the field that holds it says unit and frame. 24 bytes.
+
+    >>> force = msg.Vector3.new(x=1.5, z=-9.75)
+    >>> force.tolist()
+    (1.5, 0.0, -9.75)
+    >>> outlive.Publisher(node, "/force", msg.Vector3).publish(force)
+    0
+    """
 
     type_name = "outlive/Vector3"
     dtype = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
@@ -153,6 +164,10 @@ class Quaternion(Fixed):
     """A rotation as unit quaternion: ``x``, ``y``, ``z``, ``w``; 32 bytes.
 
     All zero is "unknown".
+
+    >>> pose = msg.Pose.new(orientation=msg.Quaternion.IDENTITY)
+    >>> pose["orientation"].tolist()
+    (0.0, 0.0, 0.0, 1.0)
     """
 
     type_name = "outlive/Quaternion"
@@ -165,6 +180,13 @@ class Pose(Fixed):
     """Position and orientation of a body in the frame of ``header``; 96 bytes.
 
     ``header``, ``position`` (m), ``orientation`` (from the body's axes to those of the frame).
+
+    >>> header = msg.Header.now("map")
+    >>> pose = msg.Pose.new(header=header, position=(1.0, 2.0, 0.0))
+    >>> float(pose["position"]["y"])
+    2.0
+    >>> outlive.Publisher(node, "/base/pose", msg.Pose).publish(pose)
+    0
     """
 
     type_name = "outlive/Pose"
@@ -177,6 +199,12 @@ class Twist(Fixed):
     """Velocity of a body in its own axes; 88 bytes.
 
     ``header`` (the body's frame), ``linear`` (m/s), ``angular`` (rad/s about each axis).
+
+    >>> ahead = msg.Twist.new(linear=(0.5, 0.0, 0.0), angular=(0.0, 0.0, 0.25))
+    >>> float(ahead["linear"]["x"]), float(ahead["angular"]["z"])
+    (0.5, 0.25)
+    >>> outlive.Publisher(node, "/base/velocity", msg.Twist).publish(ahead)
+    0
     """
 
     type_name = "outlive/Twist"
@@ -191,6 +219,15 @@ class Imu(Fixed):
     ``header``, ``orientation`` (to a frame whose z points up), ``angular_velocity`` (rad/s),
     ``linear_acceleration`` (m/s², with gravity), and their covariances of shape (9,): 3 x 3, row
     by row; all zero unknown, first element -1: no such reading.
+
+    >>> reading = msg.Imu.new(
+    ...     header=msg.Header.now("imu"),
+    ...     angular_velocity=(0.0, 0.0, 0.25),
+    ...     linear_acceleration=(0.0, 0.0, 9.75),
+    ...     orientation_covariance=[-1.0] + 8 * [0.0],  # it measures none
+    ... )
+    >>> outlive.Publisher(node, "/imu", msg.Imu).publish(reading)
+    0
     """
 
     type_name = "outlive/Imu"
@@ -211,6 +248,10 @@ class Joint(Fixed):
     """One joint of a ``JointState``; 56 bytes. What is not measured is NaN.
 
     ``name``, ``position`` (rad or m), ``velocity`` (rad/s or m/s), ``effort`` (N m or N).
+
+    >>> elbow = msg.Joint.new(name="elbow", position=1.5, effort=float("nan"))
+    >>> outlive.Publisher(node, "/elbow", msg.Joint).publish(elbow)
+    0
     """
 
     type_name = "outlive/Joint"
@@ -223,6 +264,11 @@ class PointXyzi(Fixed):
     """One point of a ``PointCloud``; 16 bytes. A ray without an echo has NaN coordinates.
 
     ``x``, ``y``, ``z`` (m), ``intensity`` (0 to 1, or as the sensor counts; 0 without).
+
+    >>> points = np.zeros(100, msg.PointXyzi.dtype)
+    >>> points["z"] = 0.5
+    >>> msg.PointCloud.of(points, "lidar").xyzi[99].tolist()
+    [0.0, 0.0, 0.5, 0.0]
     """
 
     type_name = "outlive/PointXyzi"
