@@ -360,3 +360,8 @@ def test_all_that_is_opened_can_be_closed_by_with(node):
             use()
     with outlive.WaitSet() as waits, pytest.raises(outlive.InvalidArgument):
         waits.wait([timer], 0)
+
+
+def test_everything_says_that_it_is_from_the_module_that_users_import():
+    homes = {name: getattr(getattr(outlive, name), "__module__", "") for name in outlive.__all__}
+    assert {name: home for name, home in homes.items() if home.startswith("outlive.")} == {}

@@ -100,3 +100,9 @@ __all__ = [
     *_domain.__all__,
     *_errors.__all__,
 ]
+
+# Tracebacks and pickles name what users import.
+for _name in __all__:
+    if str(getattr(globals()[_name], "__module__", "")).startswith("outlive._"):
+        globals()[_name].__module__ = "outlive"
+del _name
