@@ -73,7 +73,6 @@ lint:
 
 # make install PREFIX=/usr/local: the C and C++ interface.
 install:
-	@scripts/setup
 	@scripts/install $(or $(PREFIX),/usr/local)
 
 header:
