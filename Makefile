@@ -12,7 +12,7 @@ help:
 	@echo "make test-all  the same at full length, and the bridge, view, packages, upgrades, pages in a browser"
 	@echo "make test-machines  older and newer kernels, aarch64, pages of 16 KiB, all emulated; ARGS='amd64-5.10'"
 	@echo "make soak      half an hour of random kills, stops and restarts, another of histories; ARGS='--for 8h --seed 7'"
-	@echo "make bench     latency and throughput against the machine's own limits"
+	@echo "make bench     latency and throughput against the machine's own limits; ARGS=topic: one table in full"
 	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
 	@echo "make gpu-check all that needs a GPU, and its bench table; says so where there is none"
 	@echo "make install   the C and C++ interface into PREFIX (/usr/local)"
@@ -51,11 +51,15 @@ soak:
 	cargo run --quiet --profile sweep -p testkit -- chaos --for 30m $(ARGS)
 	cargo run --quiet --profile sweep -p testkit -- histories --for 30m $(ARGS)
 
+# Every table, or those that ARGS names.
+BENCH = OUTLIVE_COMMIT=$$(git describe --always --dirty 2>/dev/null) cargo run --quiet --release -p outlive-bench --
 bench:
 	@scripts/setup
-	OUTLIVE_COMMIT=$$(git describe --always --dirty 2>/dev/null) \
-	cargo run --quiet --release -p outlive-bench -- $(ARGS)
-	cargo run --quiet --release -p outlive-bench -- pipeline --quick
+ifeq ($(ARGS),)
+	for table in topic queue service locks liveness pipeline; do $(BENCH) $$table --quick || exit; done
+else
+	$(BENCH) $(ARGS)
+endif
 
 bench-peers:
 	@bench/rivals/run $(ARGS)
