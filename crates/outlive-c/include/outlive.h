@@ -320,9 +320,10 @@ typedef struct outlive_queue_options {
     uint64_t bound_bytes;
     // Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
     uint64_t first_bytes;
-    // Consumer: receives in the order of time stamps, held back at most this long, ns.
+    // Consumer: receives in the order of time stamps, held back at most this long, ns. Makes the
+    // queue `stamped`; `OUTLIVE_TYPE_MISMATCH` if it exists without stamps.
     uint64_t ordered_holdback_ns;
-    // Every message carries a time stamp: 0 or 1.
+    // Every message carries a time stamp: 0 or 1. The first member decides.
     uint32_t stamped;
     // 0.
     uint32_t reserved_word;
@@ -446,8 +447,9 @@ extern "C" {
 #endif // __cplusplus
 
 // Calls `found` with every node of the domain that nodes of these options join, in order of
-// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing. `found`
-// must return: no exception and no `longjmp` may cross the frames of this library.
+// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing.
+// `options` may be NULL. `found` must return: no exception and no `longjmp` may cross the frames
+// of this library.
 enum outlive_status outlive_domain_nodes(const struct outlive_node_options *options,
                                          void (*found)(const struct outlive_node_info *info,
                                                        void *user),
@@ -459,7 +461,8 @@ enum outlive_status outlive_domain_topics(const struct outlive_node_options *opt
                                                         void *user),
                                           void *user);
 
-// Removes what dead nodes left and nobody uses; leaves the living alone. `report` may be NULL.
+// Removes what dead nodes left and nobody uses; leaves the living alone. `options` and `report`
+// may be NULL.
 enum outlive_status outlive_domain_clean(const struct outlive_node_options *options,
                                          struct outlive_clean_report *report);
 
@@ -783,7 +786,8 @@ void outlive_producer_close(struct outlive_producer *producer);
 
 // Joins queue `name` as its consumer, creating the queue if it does not exist. It resumes where a
 // dead or departed consumer stopped: the message that one had in hand comes again.
-// `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+// `OUTLIVE_CONSUMER_EXISTS` while another one lives. `of` and `options` as in
+// `outlive_producer_open`.
 enum outlive_status outlive_consumer_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -825,7 +829,9 @@ enum outlive_status outlive_consumer_next_event(struct outlive_consumer *consume
 // one again. NULL does nothing.
 void outlive_consumer_close(struct outlive_consumer *consumer);
 
-// Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+// Joins service `name` as its server, creating the service if it does not exist.
+// `OUTLIVE_CONSUMER_EXISTS` while another one lives. Types and `options` as in
+// `outlive_client_open`.
 enum outlive_status outlive_server_open(const struct outlive_node *node,
                                         const char *name,
                                         const struct outlive_type *request,
@@ -1081,7 +1087,8 @@ enum outlive_status outlive_condvar_open(const struct outlive_node *node,
 
 // Releases the mutex, which the calling thread holds, waits for a notification until
 // `deadline_ns`, and takes the mutex again, however long that takes. Check the data again
-// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
+// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came;
+// that the deadline passed is not an error.
 //
 // Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
 // is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. `OUTLIVE_UNSUPPORTED`, for a
@@ -1153,7 +1160,7 @@ void outlive_set_free(struct outlive_set *set);
 // Raw bytes: `[u8]` of Rust, `bytes` of Python.
 enum outlive_status outlive_type_bytes(struct outlive_type **out);
 
-// One value of a fixed-size type, whose fields `description` lists in the form of
+// One value of a fixed-size type, whose fields `description_text` lists in the form of
 // docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 //
 // `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of

@@ -79,8 +79,9 @@ fn c_string(text: &str) -> CString {
 }
 
 /// Calls `found` with every node of the domain that nodes of these options join, in order of
-/// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing. `found`
-/// must return: no exception and no `longjmp` may cross the frames of this library.
+/// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing.
+/// `options` may be NULL. `found` must return: no exception and no `longjmp` may cross the frames
+/// of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_nodes(
     options: *const outlive_node_options,
@@ -136,7 +137,8 @@ pub extern "C" fn outlive_domain_topics(
     })
 }
 
-/// Removes what dead nodes left and nobody uses; leaves the living alone. `report` may be NULL.
+/// Removes what dead nodes left and nobody uses; leaves the living alone. `options` and `report`
+/// may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_clean(
     options: *const outlive_node_options,

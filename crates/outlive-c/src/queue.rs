@@ -29,9 +29,10 @@ pub struct outlive_queue_options {
     pub bound_bytes: u64,
     /// Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
     pub first_bytes: u64,
-    /// Consumer: receives in the order of time stamps, held back at most this long, ns.
+    /// Consumer: receives in the order of time stamps, held back at most this long, ns. Makes the
+    /// queue `stamped`; `OUTLIVE_TYPE_MISMATCH` if it exists without stamps.
     pub ordered_holdback_ns: u64,
-    /// Every message carries a time stamp: 0 or 1.
+    /// Every message carries a time stamp: 0 or 1. The first member decides.
     pub stamped: u32,
     /// 0.
     pub reserved_word: u32,
@@ -357,7 +358,8 @@ pub struct outlive_consumer {
 
 /// Joins queue `name` as its consumer, creating the queue if it does not exist. It resumes where a
 /// dead or departed consumer stopped: the message that one had in hand comes again.
-/// `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+/// `OUTLIVE_CONSUMER_EXISTS` while another one lives. `of` and `options` as in
+/// `outlive_producer_open`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_open(
     node: Option<&outlive_node>,

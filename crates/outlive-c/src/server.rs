@@ -25,7 +25,9 @@ pub struct outlive_request {
     request: Request<[u8]>,
 }
 
-/// Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+/// Joins service `name` as its server, creating the service if it does not exist.
+/// `OUTLIVE_CONSUMER_EXISTS` while another one lives. Types and `options` as in
+/// `outlive_client_open`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_open(
     node: Option<&outlive_node>,

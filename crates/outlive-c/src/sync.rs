@@ -34,7 +34,8 @@ pub extern "C" fn outlive_condvar_open(
 
 /// Releases the mutex, which the calling thread holds, waits for a notification until
 /// `deadline_ns`, and takes the mutex again, however long that takes. Check the data again
-/// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
+/// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came;
+/// that the deadline passed is not an error.
 ///
 /// Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
 /// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. `OUTLIVE_UNSUPPORTED`, for a

@@ -33,7 +33,7 @@ pub extern "C" fn outlive_type_bytes(
     run(|| give(out, PayloadType::bytes()))
 }
 
-/// One value of a fixed-size type, whose fields `description` lists in the form of
+/// One value of a fixed-size type, whose fields `description_text` lists in the form of
 /// docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 ///
 /// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of

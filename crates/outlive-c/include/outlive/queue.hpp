@@ -11,8 +11,9 @@ namespace outlive::inline OUTLIVE_ABI {
 struct queue_options {
     std::uint64_t bound_bytes = 0; ///< producer: most shared memory its lane may take
     std::uint64_t first_bytes = 0; ///< producer: memory its lane takes at first and keeps
-    bool stamped = false;          ///< every message carries a time stamp
-    /// consumer: receives in the order of time stamps, holding back for at most so long
+    bool stamped = false; ///< every message carries a time stamp; the first member decides
+    /// consumer: receives in the order of time stamps, held back at most this long. Makes the queue
+    /// stamped; OUTLIVE_TYPE_MISMATCH if it exists without stamps
     timespan ordered_holdback{};
 
     [[nodiscard]] ::outlive_queue_options raw() const {
