@@ -17,6 +17,18 @@
  * Do not cancel a thread that may be in a call (pthread_cancel): that aborts the process, or what
  * the call held stays held. To end a wait, give it a deadline, or wait with outlive_waitset_wait for
  * an outlive_interrupt as well, and raise that.
+ *
+ * The examples start with an open `node`, the `type` of a pose (made at outlive_type_fixed), the
+ * number `camera_id` of another node, and must(), which ends the program if a call fails.
+ *
+ * Example:
+ *
+ *     static void must(outlive_status status) {
+ *         if (status != OUTLIVE_OK) {
+ *             fprintf(stderr, "%s: %s\n", outlive_strerror(status), outlive_last_error());
+ *             exit(1);
+ *         }
+ *     }
  */
 
 #ifndef OUTLIVE_H
@@ -450,12 +462,30 @@ extern "C" {
 // joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing.
 // `options` may be NULL. `found` must return: no exception and no `longjmp` may cross the frames
 // of this library.
+//
+// Example:
+//
+//     static void show_node(const outlive_node_info *info, void *user) {
+//         printf("%s is %s\n", info->name, info->alive ? "alive" : "dead");
+//         ++*(int *)user;
+//     }
+//
+//     int count = 0;
+//     must(outlive_domain_nodes(NULL, show_node, &count));
 enum outlive_status outlive_domain_nodes(const struct outlive_node_options *options,
                                          void (*found)(const struct outlive_node_info *info,
                                                        void *user),
                                          void *user);
 
 // Calls `found` with every topic of the domain, in order of names; as `outlive_domain_nodes`.
+//
+// Example:
+//
+//     static void show_topic(const outlive_topic_info *info, void *user) {
+//         fprintf(user, "%s has %zu publishers\n", info->name, info->publishers);
+//     }
+//
+//     must(outlive_domain_topics(NULL, show_topic, stdout));
 enum outlive_status outlive_domain_topics(const struct outlive_node_options *options,
                                           void (*found)(const struct outlive_topic_info *info,
                                                         void *user),
@@ -463,6 +493,12 @@ enum outlive_status outlive_domain_topics(const struct outlive_node_options *opt
 
 // Removes what dead nodes left and nobody uses; leaves the living alone. `options` and `report`
 // may be NULL.
+//
+// Example:
+//
+//     outlive_clean_report report;
+//     must(outlive_domain_clean(NULL, &report));
+//     printf("removed %zu files of the dead\n", report.files);
 enum outlive_status outlive_domain_clean(const struct outlive_node_options *options,
                                          struct outlive_clean_report *report);
 
@@ -472,6 +508,21 @@ enum outlive_status outlive_domain_clean(const struct outlive_node_options *opti
 //
 // `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
 // size and alignment are compared; its fields, unlike those of a port's type, are not.
+//
+// Example:
+//
+//     outlive_mutex *mutex;
+//     must(outlive_mutex_open(node, "/robot/goal", type, NULL, &mutex));
+//     struct pose *goal = outlive_mutex_data(mutex);
+//     outlive_status status = outlive_mutex_lock(mutex, OUTLIVE_FOREVER);
+//     if (status == OUTLIVE_OWNER_DIED) {
+//         *goal = (struct pose){0}; // repair what the last owner left half done
+//         status = outlive_mutex_mark_consistent(mutex);
+//     }
+//     must(status);
+//     goal->x += 1.0;
+//     must(outlive_mutex_unlock(mutex));
+//     outlive_mutex_free(mutex);
 enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const char *name,
                                        const struct outlive_type *of,
@@ -494,6 +545,19 @@ enum outlive_status outlive_lock_remove(const struct outlive_node *node,
 // handle that took it.
 //
 // `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
+//
+// Example:
+//
+//     outlive_mutex *bus;
+//     must(outlive_pi_mutex_open(node, "/motors/bus", NULL, NULL, &bus));
+//     outlive_status status = outlive_mutex_lock(bus, outlive_now_ns() + 1000000); // 1 ms
+//     if (status == OUTLIVE_OWNER_DIED) {
+//         status = outlive_mutex_mark_consistent(bus); // it has no data to repair
+//     }
+//     if (status == OUTLIVE_OK) {
+//         must(outlive_mutex_unlock(bus));
+//     }
+//     outlive_mutex_free(bus);
 enum outlive_status outlive_pi_mutex_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -506,6 +570,17 @@ size_t outlive_mutex_bytes(const struct outlive_type *of);
 // Places the mutex in zeroed shared memory of your own, or finds it there. `memory` is aligned to
 // 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped MAP_SHARED, and
 // stays mapped until the handle is freed.
+//
+// Example:
+//
+//     size_t size = outlive_mutex_bytes(type);
+//     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+//     outlive_mutex *mutex;
+//     must(outlive_mutex_place(node, memory, size, type, &mutex));
+//     must(outlive_mutex_lock(mutex, OUTLIVE_FOREVER)); // then as at outlive_mutex_open
+//     must(outlive_mutex_unlock(mutex));
+//     outlive_mutex_free(mutex);
+//     munmap(memory, size);
 enum outlive_status outlive_mutex_place(const struct outlive_node *node,
                                         void *memory,
                                         size_t size,
@@ -539,6 +614,21 @@ void *outlive_mutex_data(const struct outlive_mutex *mutex);
 void outlive_mutex_free(struct outlive_mutex *mutex);
 
 // Opens the reader/writer lock `name`, or creates it; as `outlive_mutex_open`.
+//
+// Example:
+//
+//     outlive_rwlock *lock;
+//     must(outlive_rwlock_open(node, "/map/origin", type, NULL, &lock));
+//     struct pose *origin = outlive_rwlock_data(lock);
+//     outlive_status status = outlive_rwlock_write(lock, OUTLIVE_FOREVER);
+//     if (status == OUTLIVE_OWNER_DIED) {
+//         *origin = (struct pose){0}; // repair what the last writer left half done
+//         status = outlive_rwlock_mark_consistent(lock);
+//     }
+//     must(status);
+//     origin->x += 1.0;
+//     must(outlive_rwlock_unlock_write(lock)); // readers: outlive_rwlock_read, _unlock_read
+//     outlive_rwlock_free(lock);
 enum outlive_status outlive_rwlock_open(const struct outlive_node *node,
                                         const char *name,
                                         const struct outlive_type *of,
@@ -612,6 +702,14 @@ uint32_t outlive_pixel_bytes(uint32_t format);
 // Returns `OUTLIVE_NOT_OWNED` when the directory is another user's or writable by all,
 // `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
 // the domain's lock.
+//
+// Example:
+//
+//     outlive_node_options options = {.size = sizeof options, .name = "planner"};
+//     outlive_node *node;
+//     must(outlive_node_open(&options, &node));
+//     printf("%s is node %" PRIu64 "\n", outlive_node_name(node), outlive_node_id(node));
+//     outlive_node_close(node);
 enum outlive_status outlive_node_open(const struct outlive_node_options *options,
                                       struct outlive_node **out);
 
@@ -627,6 +725,15 @@ void outlive_node_close(struct outlive_node *node);
 
 // Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
 // One that was watched before gives a watch that says it is gone.
+//
+// Example:
+//
+//     outlive_watch *camera;
+//     must(outlive_watch_open(node, camera_id, &camera));
+//     if (outlive_watch_wait(camera, outlive_now_ns() + 10000000) == OUTLIVE_OK) { // 10 ms
+//         puts("the camera died or left");
+//     }
+//     outlive_watch_free(camera);
 enum outlive_status outlive_watch_open(const struct outlive_node *node,
                                        uint64_t id,
                                        struct outlive_watch **out);
@@ -665,6 +772,14 @@ void outlive_kill_on_faults(void);
 // exist. `of` NULL: raw bytes; `options` may be NULL.
 //
 // `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
+//
+// Example:
+//
+//     outlive_publisher *poses;
+//     must(outlive_publisher_open(node, "/robot/pose", type, NULL, &poses));
+//     struct pose here = {1.0, 2.0, 0.5};
+//     must(outlive_publisher_publish(poses, &here, sizeof here, NULL));
+//     outlive_publisher_close(poses);
 enum outlive_status outlive_publisher_open(const struct outlive_node *node,
                                            const char *name,
                                            const struct outlive_type *of,
@@ -695,6 +810,16 @@ enum outlive_status outlive_publisher_publish_batch(const struct outlive_publish
 // Lends a slot for `size` bytes, to fill and publish without a copy.
 //
 // Errors as `outlive_publisher_publish`; `loan->data` is NULL then.
+//
+// Example:
+//
+//     outlive_publisher *frames; // of raw bytes
+//     outlive_loan loan;
+//     must(outlive_publisher_open(node, "/camera/raw", NULL, NULL, &frames));
+//     must(outlive_publisher_loan(frames, 640 * 480, &loan));
+//     memset(loan.data, 128, loan.size); // in shared memory; it holds whatever was there before
+//     must(outlive_loan_publish(&loan, NULL));
+//     outlive_publisher_close(frames);
 enum outlive_status outlive_publisher_loan(const struct outlive_publisher *publisher,
                                            size_t size,
                                            struct outlive_loan *loan);
@@ -726,6 +851,18 @@ void outlive_publisher_close(struct outlive_publisher *publisher);
 
 // Joins queue `name` as a producer, creating the queue if it does not exist. It may join before
 // the consumer. `of` NULL: raw bytes; `options` may be NULL.
+//
+// Example:
+//
+//     outlive_queue_options options = {.size = sizeof options, .bound_bytes = 1 << 20};
+//     outlive_producer *goals;
+//     must(outlive_producer_open(node, "/arm/goals", type, &options, &goals));
+//     must(outlive_producer_wait_for_consumer(goals, outlive_now_ns() + 10000000000)); // 10 s
+//     struct pose goal = {3.0, 4.0, 0.0};
+//     if (outlive_producer_send(goals, &goal, sizeof goal, OUTLIVE_NO_WAIT) != 0) {
+//         perror("/arm/goals"); // EAGAIN: full; EOWNERDEAD: no live consumer
+//     }
+//     outlive_producer_close(goals);
 enum outlive_status outlive_producer_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -758,6 +895,17 @@ enum outlive_status outlive_producer_status(const struct outlive_producer *produ
 // Lends room for a message of `size` bytes in the lane, to be written and committed without a
 // copy: 0, or -1 with `errno` as of `outlive_producer_send`; `slot->data` is NULL then. Any other
 // call on the producer gives it back; committing it then is `EINVAL`.
+//
+// Example:
+//
+//     outlive_producer *goals;
+//     outlive_slot slot;
+//     must(outlive_producer_open(node, "/arm/goals", type, NULL, &goals));
+//     if (outlive_producer_reserve(goals, sizeof(struct pose), OUTLIVE_FOREVER, &slot) == 0) {
+//         *(struct pose *)slot.data = (struct pose){3.0, 4.0, 0.0};
+//         outlive_producer_commit(goals, &slot);
+//     }
+//     outlive_producer_close(goals);
 int outlive_producer_reserve(struct outlive_producer *producer,
                              size_t size,
                              uint64_t deadline_ns,
@@ -788,6 +936,21 @@ void outlive_producer_close(struct outlive_producer *producer);
 // dead or departed consumer stopped: the message that one had in hand comes again.
 // `OUTLIVE_CONSUMER_EXISTS` while another one lives. `of` and `options` as in
 // `outlive_producer_open`.
+//
+// Example:
+//
+//     outlive_consumer *goals;
+//     outlive_message message;
+//     outlive_event event; // a producer joined, left or died
+//     outlive_status status;
+//     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+//     must(outlive_consumer_open(node, "/robot/goals", type, NULL, &goals));
+//     while ((status = outlive_consumer_receive(goals, deadline, &message)) == OUTLIVE_EVENT)
+//         must(outlive_consumer_next_event(goals, &event));
+//     must(status);
+//     drive(message.data); // if the process dies in it, the next consumer gets the message
+//     must(outlive_consumer_ack(goals, &message));
+//     outlive_consumer_close(goals);
 enum outlive_status outlive_consumer_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -832,6 +995,20 @@ void outlive_consumer_close(struct outlive_consumer *consumer);
 // Joins service `name` as its server, creating the service if it does not exist.
 // `OUTLIVE_CONSUMER_EXISTS` while another one lives. Types and `options` as in
 // `outlive_client_open`.
+//
+// Example:
+//
+//     outlive_server *reach;
+//     outlive_request *request;
+//     struct pose goal;
+//     must(outlive_server_open(node, "/arm/reach", type, type, NULL, &reach));
+//     must(outlive_server_receive(reach, OUTLIVE_FOREVER, &request));
+//     memcpy(&goal, outlive_request_data(request, NULL), sizeof goal);
+//     outlive_port_id client = outlive_request_client(request);
+//     if (outlive_server_respond(reach, request, &goal, sizeof goal) == OUTLIVE_CLIENT_DIED) {
+//         printf("node %" PRIu64 " does not wait for it any more\n", client.node);
+//     }
+//     outlive_server_close(reach);
 enum outlive_status outlive_server_open(const struct outlive_node *node,
                                         const char *name,
                                         const struct outlive_type *request,
@@ -891,6 +1068,20 @@ void outlive_server_close(struct outlive_server *server);
 
 // Joins service `name` as a client, creating the service if it does not exist. It may join before
 // the server. Types NULL: raw bytes; `options` may be NULL.
+//
+// Example:
+//
+//     outlive_service_options options = {.size = sizeof options, .resume = 1};
+//     outlive_client *planner;
+//     outlive_reply *reply;
+//     struct pose here = {1.0, 2.0, 0.5};
+//     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+//     must(outlive_client_open(node, "/planner/next", type, type, &options, &planner));
+//     must(outlive_client_wait_for_server(planner, deadline));
+//     must(outlive_client_call(planner, &here, sizeof here, deadline, &reply));
+//     drive(outlive_reply_data(reply, NULL));
+//     outlive_reply_free(reply);
+//     outlive_client_close(planner);
 enum outlive_status outlive_client_open(const struct outlive_node *node,
                                         const char *name,
                                         const struct outlive_type *request,
@@ -974,6 +1165,13 @@ void outlive_reply_free(struct outlive_reply *reply);
 //
 // In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
 // once the process was asked to end, for a loop of your own. Do not read from it or close it.
+//
+// Example:
+//
+//     must(outlive_shutdown_on_signals(NULL));
+//     raise(SIGTERM); // as systemd does
+//     must(outlive_shutdown_wait(OUTLIVE_FOREVER));
+//     printf("ending because of signal %d\n", outlive_shutdown_signal());
 enum outlive_status outlive_shutdown_on_signals(int *fd);
 
 // Whether this process was asked to end; it stays so.
@@ -1009,6 +1207,21 @@ uint32_t outlive_layout_version(void);
 
 // Joins topic `name` as a subscriber, creating the topic if it does not exist. `of` NULL: raw
 // bytes; `options` may be NULL. Errors as `outlive_publisher_open`.
+//
+// Example:
+//
+//     outlive_subscriber *poses;
+//     outlive_sample sample;
+//     outlive_event event; // a publisher joined, left or died
+//     outlive_status status;
+//     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+//     must(outlive_subscriber_open(node, "/robot/pose", type, NULL, &poses));
+//     while ((status = outlive_subscriber_receive(poses, deadline, &sample)) == OUTLIVE_EVENT)
+//         must(outlive_subscriber_next_event(poses, &event));
+//     must(status);
+//     drive(outlive_sample_data(&sample, NULL));
+//     outlive_sample_release(&sample);
+//     outlive_subscriber_close(poses);
 enum outlive_status outlive_subscriber_open(const struct outlive_node *node,
                                             const char *name,
                                             const struct outlive_type *of,
@@ -1017,6 +1230,21 @@ enum outlive_status outlive_subscriber_open(const struct outlive_node *node,
 
 // Joins an existing topic of any type and receives its payloads as bytes; for tools.
 // `OUTLIVE_NOT_FOUND` when there is no such topic yet.
+//
+// Example:
+//
+//     outlive_topic_options options = {.size = sizeof options, .history = 1};
+//     outlive_subscriber *any;
+//     outlive_sample sample;
+//     outlive_meta meta;
+//     must(outlive_subscriber_open_any(node, "/robot/pose", &options, &any));
+//     printf("%s\n%s", outlive_subscriber_type_name(any), outlive_subscriber_description(any));
+//     if (outlive_subscriber_latest(any, &sample) == OUTLIVE_OK) {
+//         must(outlive_sample_meta(&sample, &meta));
+//         printf("message %" PRIu64 " of node %" PRIu64 "\n", meta.seq, meta.publisher.node);
+//         outlive_sample_release(&sample);
+//     }
+//     outlive_subscriber_close(any);
 enum outlive_status outlive_subscriber_open_any(const struct outlive_node *node,
                                                 const char *name,
                                                 const struct outlive_topic_options *options,
@@ -1081,6 +1309,21 @@ enum outlive_status outlive_subscriber_fd(struct outlive_subscriber *subscriber,
 void outlive_subscriber_close(struct outlive_subscriber *subscriber);
 
 // Opens the condition variable `name` of the node's domain, or creates it.
+//
+// Example:
+//
+//     outlive_mutex *mutex;
+//     outlive_condvar *changed; // for outlive_condvar_notify, where the goal is set
+//     must(outlive_mutex_open(node, "/robot/goal", type, NULL, &mutex));
+//     must(outlive_condvar_open(node, "/robot/goal-changed", &changed));
+//     const struct pose *goal = outlive_mutex_data(mutex);
+//     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+//     must(outlive_mutex_lock(mutex, deadline));
+//     while (goal->x == 0.0 && outlive_now_ns() < deadline)
+//         must(outlive_condvar_wait(changed, mutex, deadline, NULL));
+//     must(outlive_mutex_unlock(mutex));
+//     outlive_condvar_free(changed);
+//     outlive_mutex_free(mutex);
 enum outlive_status outlive_condvar_open(const struct outlive_node *node,
                                          const char *name,
                                          struct outlive_condvar **out);
@@ -1109,6 +1352,16 @@ void outlive_condvar_free(struct outlive_condvar *condvar);
 
 // Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
 // `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
+//
+// Example:
+//
+//     outlive_semaphore *grippers;
+//     outlive_permit permit;
+//     must(outlive_semaphore_open(node, "/arm/grippers", 2, &grippers));
+//     must(outlive_semaphore_acquire(grippers, OUTLIVE_FOREVER, &permit));
+//     printf("gripper %" PRIu32 " of 2\n", permit.index);
+//     outlive_permit_release(&permit);
+//     outlive_semaphore_free(grippers);
 enum outlive_status outlive_semaphore_open(const struct outlive_node *node,
                                            const char *name,
                                            size_t permits,
@@ -1135,6 +1388,15 @@ void outlive_semaphore_free(struct outlive_semaphore *semaphore);
 
 // Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
 // `OUTLIVE_TYPE_MISMATCH` when it exists with another capacity.
+//
+// Example:
+//
+//     outlive_set *seen;
+//     bool added;
+//     must(outlive_set_open(node, "/map/seen", 1024, &seen));
+//     must(outlive_set_insert(seen, 42, &added));
+//     printf("42 is %s\n", added ? "new" : "known");
+//     outlive_set_free(seen);
 enum outlive_status outlive_set_open(const struct outlive_node *node,
                                      const char *name,
                                      size_t capacity,
@@ -1169,6 +1431,18 @@ enum outlive_status outlive_type_bytes(struct outlive_type **out);
 //
 // Values are not checked when they are received, nor those under a lock: another program may have
 // written any bytes, so a `bool` may be neither 0 nor 1.
+//
+// Example:
+//
+//     struct pose {
+//         double x, y, heading; // m, m, rad
+//     };
+//     static const char *const POSE = "outlive-type 1 align 8\nstruct:24\n"
+//                                     " 0 f64 x\n 8 f64 y\n 16 f64 heading\n";
+//
+//     outlive_type *type;
+//     must(outlive_type_fixed("robot/Pose", POSE, &type));
+//     outlive_type_free(type);
 enum outlive_status outlive_type_fixed(const char *name,
                                        const char *description_text,
                                        struct outlive_type **out);
@@ -1210,6 +1484,19 @@ const char *outlive_type_name(const struct outlive_type *of);
 void outlive_type_free(struct outlive_type *of);
 
 // Makes a set. It takes no resources until a wait needs them.
+//
+// Example:
+//
+//     outlive_subscriber *poses;
+//     outlive_waitset *set;
+//     must(outlive_subscriber_open(node, "/robot/pose", type, NULL, &poses));
+//     must(outlive_waitset_new(&set));
+//     outlive_member members[] = {{.object = poses, .kind = OUTLIVE_SUBSCRIBER},
+//                                 {.fd = STDIN_FILENO, .kind = OUTLIVE_READABLE_FD}};
+//     must(outlive_waitset_wait(set, members, 2, OUTLIVE_FOREVER));
+//     printf("pose: %d, input: %d\n", members[0].ready, members[1].ready);
+//     outlive_waitset_free(set);
+//     outlive_subscriber_close(poses);
 enum outlive_status outlive_waitset_new(struct outlive_waitset **out);
 
 // Frees a set. NULL does nothing.
@@ -1228,6 +1515,19 @@ enum outlive_status outlive_waitset_wait(struct outlive_waitset *set,
                                          uint64_t deadline_ns);
 
 // Makes an interrupt that is not raised.
+//
+// Example:
+//
+//     outlive_interrupt *stop;
+//     outlive_waitset *set;
+//     must(outlive_interrupt_new(&stop));
+//     must(outlive_waitset_new(&set));
+//     outlive_interrupt_raise(stop); // in another thread, or in a signal handler
+//     outlive_member member = {.object = stop, .kind = OUTLIVE_INTERRUPT};
+//     must(outlive_waitset_wait(set, &member, 1, OUTLIVE_FOREVER));
+//     outlive_interrupt_clear(stop); // for the next time
+//     outlive_waitset_free(set);
+//     outlive_interrupt_free(stop);
 enum outlive_status outlive_interrupt_new(struct outlive_interrupt **out);
 
 // Ends all waits for it, now and until it is cleared. Async-signal-safe: a signal handler may call
@@ -1244,6 +1544,18 @@ void outlive_interrupt_clear(const struct outlive_interrupt *interrupt);
 void outlive_interrupt_free(struct outlive_interrupt *interrupt);
 
 // Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.
+//
+// Example:
+//
+//     outlive_timer *tick;
+//     outlive_waitset *set;
+//     must(outlive_timer_new(outlive_now_ns() + 10000000, 0, &tick)); // once, in 10 ms
+//     must(outlive_waitset_new(&set));
+//     outlive_member member = {.object = tick, .kind = OUTLIVE_TIMER};
+//     must(outlive_waitset_wait(set, &member, 1, OUTLIVE_FOREVER));
+//     printf("due %" PRIu64 " times\n", outlive_timer_fired(tick));
+//     outlive_waitset_free(set);
+//     outlive_timer_free(tick);
 enum outlive_status outlive_timer_new(uint64_t first_ns,
                                       uint64_t period_ns,
                                       struct outlive_timer **out);

@@ -5,9 +5,19 @@
 // one with the same members in C++20. What throws is value() of an error, the lock() of mutexes, as
 // that of std::mutex does, and reading what a handle does not hold.
 //
-//     auto node = outlive::node::open("camera").value();
-//     auto publisher = node.publisher<pose>("/robot/pose").value();
-//     publisher.publish({1.0, 2.0, 0.5}).value();
+// Example:
+//
+//     struct pose {
+//         double x, y, heading; // m, m, rad
+//     };
+//     OUTLIVE_MESSAGE(pose, "robot/Pose", x, y, heading)
+//
+//     auto node = outlive::node::open("localizer").value();
+//     auto poses = node.publisher<pose>("/robot/pose").value();
+//     poses.publish({1.0, 2.0, 0.5}).value();
+//
+// The examples of the headers have this `pose`, an open `node`, the number `camera_id` of another
+// node, and `using namespace std::chrono_literals`.
 //
 // Types are described with OUTLIVE_MESSAGE(pose, "robot/Pose", x, y, heading); T[] is any number of
 // them, outlive::headed<H, E> a header and elements, std::byte[] raw bytes.

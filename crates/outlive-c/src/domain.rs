@@ -82,6 +82,16 @@ fn c_string(text: &str) -> CString {
 /// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing.
 /// `options` may be NULL. `found` must return: no exception and no `longjmp` may cross the frames
 /// of this library.
+///
+/// Example:
+///
+///     static void show_node(const outlive_node_info *info, void *user) {
+///         printf("%s is %s\n", info->name, info->alive ? "alive" : "dead");
+///         ++*(int *)user;
+///     }
+///
+///     int count = 0;
+///     must(outlive_domain_nodes(NULL, show_node, &count));
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_nodes(
     options: *const outlive_node_options,
@@ -107,6 +117,14 @@ pub extern "C" fn outlive_domain_nodes(
 }
 
 /// Calls `found` with every topic of the domain, in order of names; as `outlive_domain_nodes`.
+///
+/// Example:
+///
+///     static void show_topic(const outlive_topic_info *info, void *user) {
+///         fprintf(user, "%s has %zu publishers\n", info->name, info->publishers);
+///     }
+///
+///     must(outlive_domain_topics(NULL, show_topic, stdout));
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_topics(
     options: *const outlive_node_options,
@@ -139,6 +157,12 @@ pub extern "C" fn outlive_domain_topics(
 
 /// Removes what dead nodes left and nobody uses; leaves the living alone. `options` and `report`
 /// may be NULL.
+///
+/// Example:
+///
+///     outlive_clean_report report;
+///     must(outlive_domain_clean(NULL, &report));
+///     printf("removed %zu files of the dead\n", report.files);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_clean(
     options: *const outlive_node_options,

@@ -52,6 +52,21 @@ fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a 
 ///
 /// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
 /// size and alignment are compared; its fields, unlike those of a port's type, are not.
+///
+/// Example:
+///
+///     outlive_mutex *mutex;
+///     must(outlive_mutex_open(node, "/robot/goal", type, NULL, &mutex));
+///     struct pose *goal = outlive_mutex_data(mutex);
+///     outlive_status status = outlive_mutex_lock(mutex, OUTLIVE_FOREVER);
+///     if (status == OUTLIVE_OWNER_DIED) {
+///         *goal = (struct pose){0}; // repair what the last owner left half done
+///         status = outlive_mutex_mark_consistent(mutex);
+///     }
+///     must(status);
+///     goal->x += 1.0;
+///     must(outlive_mutex_unlock(mutex));
+///     outlive_mutex_free(mutex);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_open(
     node: Option<&outlive_node>,
@@ -100,6 +115,19 @@ pub extern "C" fn outlive_lock_remove(
 /// handle that took it.
 ///
 /// `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
+///
+/// Example:
+///
+///     outlive_mutex *bus;
+///     must(outlive_pi_mutex_open(node, "/motors/bus", NULL, NULL, &bus));
+///     outlive_status status = outlive_mutex_lock(bus, outlive_now_ns() + 1000000); // 1 ms
+///     if (status == OUTLIVE_OWNER_DIED) {
+///         status = outlive_mutex_mark_consistent(bus); // it has no data to repair
+///     }
+///     if (status == OUTLIVE_OK) {
+///         must(outlive_mutex_unlock(bus));
+///     }
+///     outlive_mutex_free(bus);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_pi_mutex_open(
     node: Option<&outlive_node>,
@@ -131,6 +159,17 @@ pub extern "C" fn outlive_mutex_bytes(of: Option<&outlive_type>) -> usize {
 /// Places the mutex in zeroed shared memory of your own, or finds it there. `memory` is aligned to
 /// 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped MAP_SHARED, and
 /// stays mapped until the handle is freed.
+///
+/// Example:
+///
+///     size_t size = outlive_mutex_bytes(type);
+///     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+///     outlive_mutex *mutex;
+///     must(outlive_mutex_place(node, memory, size, type, &mutex));
+///     must(outlive_mutex_lock(mutex, OUTLIVE_FOREVER)); // then as at outlive_mutex_open
+///     must(outlive_mutex_unlock(mutex));
+///     outlive_mutex_free(mutex);
+///     munmap(memory, size);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_place(
     node: Option<&outlive_node>,
@@ -207,6 +246,21 @@ pub extern "C" fn outlive_mutex_free(mutex: Option<Box<outlive_mutex>>) {
 }
 
 /// Opens the reader/writer lock `name`, or creates it; as `outlive_mutex_open`.
+///
+/// Example:
+///
+///     outlive_rwlock *lock;
+///     must(outlive_rwlock_open(node, "/map/origin", type, NULL, &lock));
+///     struct pose *origin = outlive_rwlock_data(lock);
+///     outlive_status status = outlive_rwlock_write(lock, OUTLIVE_FOREVER);
+///     if (status == OUTLIVE_OWNER_DIED) {
+///         *origin = (struct pose){0}; // repair what the last writer left half done
+///         status = outlive_rwlock_mark_consistent(lock);
+///     }
+///     must(status);
+///     origin->x += 1.0;
+///     must(outlive_rwlock_unlock_write(lock)); // readers: outlive_rwlock_read, _unlock_read
+///     outlive_rwlock_free(lock);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_open(
     node: Option<&outlive_node>,

@@ -73,6 +73,14 @@ pub(crate) fn builder(options: *const outlive_node_options) -> Result<NodeBuilde
 /// Returns `OUTLIVE_NOT_OWNED` when the directory is another user's or writable by all,
 /// `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
 /// the domain's lock.
+///
+/// Example:
+///
+///     outlive_node_options options = {.size = sizeof options, .name = "planner"};
+///     outlive_node *node;
+///     must(outlive_node_open(&options, &node));
+///     printf("%s is node %" PRIu64 "\n", outlive_node_name(node), outlive_node_id(node));
+///     outlive_node_close(node);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_node_open(
     options: *const outlive_node_options,
@@ -114,6 +122,15 @@ pub struct outlive_watch {
 
 /// Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
 /// One that was watched before gives a watch that says it is gone.
+///
+/// Example:
+///
+///     outlive_watch *camera;
+///     must(outlive_watch_open(node, camera_id, &camera));
+///     if (outlive_watch_wait(camera, outlive_now_ns() + 10000000) == OUTLIVE_OK) { // 10 ms
+///         puts("the camera died or left");
+///     }
+///     outlive_watch_free(camera);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_open(
     node: Option<&outlive_node>,

@@ -123,6 +123,14 @@ pub(crate) fn topic(
 /// exist. `of` NULL: raw bytes; `options` may be NULL.
 ///
 /// `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
+///
+/// Example:
+///
+///     outlive_publisher *poses;
+///     must(outlive_publisher_open(node, "/robot/pose", type, NULL, &poses));
+///     struct pose here = {1.0, 2.0, 0.5};
+///     must(outlive_publisher_publish(poses, &here, sizeof here, NULL));
+///     outlive_publisher_close(poses);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_open(
     node: Option<&outlive_node>,
@@ -243,6 +251,16 @@ impl outlive_loan {
 /// Lends a slot for `size` bytes, to fill and publish without a copy.
 ///
 /// Errors as `outlive_publisher_publish`; `loan->data` is NULL then.
+///
+/// Example:
+///
+///     outlive_publisher *frames; // of raw bytes
+///     outlive_loan loan;
+///     must(outlive_publisher_open(node, "/camera/raw", NULL, NULL, &frames));
+///     must(outlive_publisher_loan(frames, 640 * 480, &loan));
+///     memset(loan.data, 128, loan.size); // in shared memory; it holds whatever was there before
+///     must(outlive_loan_publish(&loan, NULL));
+///     outlive_publisher_close(frames);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_loan(
     publisher: Option<&outlive_publisher>,

@@ -119,6 +119,18 @@ pub struct outlive_producer {
 
 /// Joins queue `name` as a producer, creating the queue if it does not exist. It may join before
 /// the consumer. `of` NULL: raw bytes; `options` may be NULL.
+///
+/// Example:
+///
+///     outlive_queue_options options = {.size = sizeof options, .bound_bytes = 1 << 20};
+///     outlive_producer *goals;
+///     must(outlive_producer_open(node, "/arm/goals", type, &options, &goals));
+///     must(outlive_producer_wait_for_consumer(goals, outlive_now_ns() + 10000000000)); // 10 s
+///     struct pose goal = {3.0, 4.0, 0.0};
+///     if (outlive_producer_send(goals, &goal, sizeof goal, OUTLIVE_NO_WAIT) != 0) {
+///         perror("/arm/goals"); // EAGAIN: full; EOWNERDEAD: no live consumer
+///     }
+///     outlive_producer_close(goals);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_open(
     node: Option<&outlive_node>,
@@ -229,6 +241,17 @@ pub struct outlive_slot {
 /// Lends room for a message of `size` bytes in the lane, to be written and committed without a
 /// copy: 0, or -1 with `errno` as of `outlive_producer_send`; `slot->data` is NULL then. Any other
 /// call on the producer gives it back; committing it then is `EINVAL`.
+///
+/// Example:
+///
+///     outlive_producer *goals;
+///     outlive_slot slot;
+///     must(outlive_producer_open(node, "/arm/goals", type, NULL, &goals));
+///     if (outlive_producer_reserve(goals, sizeof(struct pose), OUTLIVE_FOREVER, &slot) == 0) {
+///         *(struct pose *)slot.data = (struct pose){3.0, 4.0, 0.0};
+///         outlive_producer_commit(goals, &slot);
+///     }
+///     outlive_producer_close(goals);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_reserve(
     producer: Option<&mut outlive_producer>,
@@ -360,6 +383,21 @@ pub struct outlive_consumer {
 /// dead or departed consumer stopped: the message that one had in hand comes again.
 /// `OUTLIVE_CONSUMER_EXISTS` while another one lives. `of` and `options` as in
 /// `outlive_producer_open`.
+///
+/// Example:
+///
+///     outlive_consumer *goals;
+///     outlive_message message;
+///     outlive_event event; // a producer joined, left or died
+///     outlive_status status;
+///     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+///     must(outlive_consumer_open(node, "/robot/goals", type, NULL, &goals));
+///     while ((status = outlive_consumer_receive(goals, deadline, &message)) == OUTLIVE_EVENT)
+///         must(outlive_consumer_next_event(goals, &event));
+///     must(status);
+///     drive(message.data); // if the process dies in it, the next consumer gets the message
+///     must(outlive_consumer_ack(goals, &message));
+///     outlive_consumer_close(goals);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_open(
     node: Option<&outlive_node>,

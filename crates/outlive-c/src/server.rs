@@ -28,6 +28,20 @@ pub struct outlive_request {
 /// Joins service `name` as its server, creating the service if it does not exist.
 /// `OUTLIVE_CONSUMER_EXISTS` while another one lives. Types and `options` as in
 /// `outlive_client_open`.
+///
+/// Example:
+///
+///     outlive_server *reach;
+///     outlive_request *request;
+///     struct pose goal;
+///     must(outlive_server_open(node, "/arm/reach", type, type, NULL, &reach));
+///     must(outlive_server_receive(reach, OUTLIVE_FOREVER, &request));
+///     memcpy(&goal, outlive_request_data(request, NULL), sizeof goal);
+///     outlive_port_id client = outlive_request_client(request);
+///     if (outlive_server_respond(reach, request, &goal, sizeof goal) == OUTLIVE_CLIENT_DIED) {
+///         printf("node %" PRIu64 " does not wait for it any more\n", client.node);
+///     }
+///     outlive_server_close(reach);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_open(
     node: Option<&outlive_node>,

@@ -65,6 +65,20 @@ pub struct outlive_reply {
 
 /// Joins service `name` as a client, creating the service if it does not exist. It may join before
 /// the server. Types NULL: raw bytes; `options` may be NULL.
+///
+/// Example:
+///
+///     outlive_service_options options = {.size = sizeof options, .resume = 1};
+///     outlive_client *planner;
+///     outlive_reply *reply;
+///     struct pose here = {1.0, 2.0, 0.5};
+///     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+///     must(outlive_client_open(node, "/planner/next", type, type, &options, &planner));
+///     must(outlive_client_wait_for_server(planner, deadline));
+///     must(outlive_client_call(planner, &here, sizeof here, deadline, &reply));
+///     drive(outlive_reply_data(reply, NULL));
+///     outlive_reply_free(reply);
+///     outlive_client_close(planner);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_open(
     node: Option<&outlive_node>,

@@ -40,6 +40,13 @@ fn install() -> Result<&'static Shutdown, Fail> {
 ///
 /// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
 /// once the process was asked to end, for a loop of your own. Do not read from it or close it.
+///
+/// Example:
+///
+///     must(outlive_shutdown_on_signals(NULL));
+///     raise(SIGTERM); // as systemd does
+///     must(outlive_shutdown_wait(OUTLIVE_FOREVER));
+///     printf("ending because of signal %d\n", outlive_shutdown_signal());
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_on_signals(
     fd: Option<&mut MaybeUninit<c_int>>,

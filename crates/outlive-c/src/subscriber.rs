@@ -66,6 +66,21 @@ impl outlive_sample {
 
 /// Joins topic `name` as a subscriber, creating the topic if it does not exist. `of` NULL: raw
 /// bytes; `options` may be NULL. Errors as `outlive_publisher_open`.
+///
+/// Example:
+///
+///     outlive_subscriber *poses;
+///     outlive_sample sample;
+///     outlive_event event; // a publisher joined, left or died
+///     outlive_status status;
+///     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+///     must(outlive_subscriber_open(node, "/robot/pose", type, NULL, &poses));
+///     while ((status = outlive_subscriber_receive(poses, deadline, &sample)) == OUTLIVE_EVENT)
+///         must(outlive_subscriber_next_event(poses, &event));
+///     must(status);
+///     drive(outlive_sample_data(&sample, NULL));
+///     outlive_sample_release(&sample);
+///     outlive_subscriber_close(poses);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_open(
     node: Option<&outlive_node>,
@@ -84,6 +99,21 @@ pub extern "C" fn outlive_subscriber_open(
 
 /// Joins an existing topic of any type and receives its payloads as bytes; for tools.
 /// `OUTLIVE_NOT_FOUND` when there is no such topic yet.
+///
+/// Example:
+///
+///     outlive_topic_options options = {.size = sizeof options, .history = 1};
+///     outlive_subscriber *any;
+///     outlive_sample sample;
+///     outlive_meta meta;
+///     must(outlive_subscriber_open_any(node, "/robot/pose", &options, &any));
+///     printf("%s\n%s", outlive_subscriber_type_name(any), outlive_subscriber_description(any));
+///     if (outlive_subscriber_latest(any, &sample) == OUTLIVE_OK) {
+///         must(outlive_sample_meta(&sample, &meta));
+///         printf("message %" PRIu64 " of node %" PRIu64 "\n", meta.seq, meta.publisher.node);
+///         outlive_sample_release(&sample);
+///     }
+///     outlive_subscriber_close(any);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_open_any(
     node: Option<&outlive_node>,

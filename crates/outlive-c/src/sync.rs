@@ -18,6 +18,21 @@ pub struct outlive_condvar {
 }
 
 /// Opens the condition variable `name` of the node's domain, or creates it.
+///
+/// Example:
+///
+///     outlive_mutex *mutex;
+///     outlive_condvar *changed; // for outlive_condvar_notify, where the goal is set
+///     must(outlive_mutex_open(node, "/robot/goal", type, NULL, &mutex));
+///     must(outlive_condvar_open(node, "/robot/goal-changed", &changed));
+///     const struct pose *goal = outlive_mutex_data(mutex);
+///     uint64_t deadline = outlive_now_ns() + 10000000000; // 10 s
+///     must(outlive_mutex_lock(mutex, deadline));
+///     while (goal->x == 0.0 && outlive_now_ns() < deadline)
+///         must(outlive_condvar_wait(changed, mutex, deadline, NULL));
+///     must(outlive_mutex_unlock(mutex));
+///     outlive_condvar_free(changed);
+///     outlive_mutex_free(mutex);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_condvar_open(
     node: Option<&outlive_node>,
@@ -120,6 +135,16 @@ const _: () = assert!(align_of::<Permit<'_>>() <= 8);
 
 /// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
 /// `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
+///
+/// Example:
+///
+///     outlive_semaphore *grippers;
+///     outlive_permit permit;
+///     must(outlive_semaphore_open(node, "/arm/grippers", 2, &grippers));
+///     must(outlive_semaphore_acquire(grippers, OUTLIVE_FOREVER, &permit));
+///     printf("gripper %" PRIu32 " of 2\n", permit.index);
+///     outlive_permit_release(&permit);
+///     outlive_semaphore_free(grippers);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_semaphore_open(
     node: Option<&outlive_node>,
@@ -208,6 +233,15 @@ pub struct outlive_set {
 
 /// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
 /// `OUTLIVE_TYPE_MISMATCH` when it exists with another capacity.
+///
+/// Example:
+///
+///     outlive_set *seen;
+///     bool added;
+///     must(outlive_set_open(node, "/map/seen", 1024, &seen));
+///     must(outlive_set_insert(seen, 42, &added));
+///     printf("42 is %s\n", added ? "new" : "known");
+///     outlive_set_free(seen);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_open(
     node: Option<&outlive_node>,

@@ -42,6 +42,18 @@ pub extern "C" fn outlive_type_bytes(
 ///
 /// Values are not checked when they are received, nor those under a lock: another program may have
 /// written any bytes, so a `bool` may be neither 0 nor 1.
+///
+/// Example:
+///
+///     struct pose {
+///         double x, y, heading; // m, m, rad
+///     };
+///     static const char *const POSE = "outlive-type 1 align 8\nstruct:24\n"
+///                                     " 0 f64 x\n 8 f64 y\n 16 f64 heading\n";
+///
+///     outlive_type *type;
+///     must(outlive_type_fixed("robot/Pose", POSE, &type));
+///     outlive_type_free(type);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_fixed(
     name: *const c_char,

@@ -79,6 +79,19 @@ pub struct outlive_member {
 }
 
 /// Makes a set. It takes no resources until a wait needs them.
+///
+/// Example:
+///
+///     outlive_subscriber *poses;
+///     outlive_waitset *set;
+///     must(outlive_subscriber_open(node, "/robot/pose", type, NULL, &poses));
+///     must(outlive_waitset_new(&set));
+///     outlive_member members[] = {{.object = poses, .kind = OUTLIVE_SUBSCRIBER},
+///                                 {.fd = STDIN_FILENO, .kind = OUTLIVE_READABLE_FD}};
+///     must(outlive_waitset_wait(set, members, 2, OUTLIVE_FOREVER));
+///     printf("pose: %d, input: %d\n", members[0].ready, members[1].ready);
+///     outlive_waitset_free(set);
+///     outlive_subscriber_close(poses);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_waitset_new(
     out: Option<&mut MaybeUninit<*mut outlive_waitset>>,
@@ -224,6 +237,19 @@ fn waitable<'a>(member: &outlive_member) -> Result<Option<&'a mut dyn Waitable>,
 }
 
 /// Makes an interrupt that is not raised.
+///
+/// Example:
+///
+///     outlive_interrupt *stop;
+///     outlive_waitset *set;
+///     must(outlive_interrupt_new(&stop));
+///     must(outlive_waitset_new(&set));
+///     outlive_interrupt_raise(stop); // in another thread, or in a signal handler
+///     outlive_member member = {.object = stop, .kind = OUTLIVE_INTERRUPT};
+///     must(outlive_waitset_wait(set, &member, 1, OUTLIVE_FOREVER));
+///     outlive_interrupt_clear(stop); // for the next time
+///     outlive_waitset_free(set);
+///     outlive_interrupt_free(stop);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_interrupt_new(
     out: Option<&mut MaybeUninit<*mut outlive_interrupt>>,
@@ -265,6 +291,18 @@ pub extern "C" fn outlive_interrupt_free(interrupt: Option<Box<outlive_interrupt
 }
 
 /// Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.
+///
+/// Example:
+///
+///     outlive_timer *tick;
+///     outlive_waitset *set;
+///     must(outlive_timer_new(outlive_now_ns() + 10000000, 0, &tick)); // once, in 10 ms
+///     must(outlive_waitset_new(&set));
+///     outlive_member member = {.object = tick, .kind = OUTLIVE_TIMER};
+///     must(outlive_waitset_wait(set, &member, 1, OUTLIVE_FOREVER));
+///     printf("due %" PRIu64 " times\n", outlive_timer_fired(tick));
+///     outlive_waitset_free(set);
+///     outlive_timer_free(tick);
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_timer_new(
     first_ns: u64,

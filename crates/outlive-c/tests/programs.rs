@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 
+#[path = "programs/examples.rs"]
+mod examples;
+
 /// A folder of its own under the system's temporary one, removed at the end.
 struct Temp(PathBuf);
 

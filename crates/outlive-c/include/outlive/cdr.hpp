@@ -2,11 +2,14 @@
 // of eProsima, 1.x or 2.x (Debian, Ubuntu: libfastcdr-dev; CMake: find_package(fastcdr); link it with
 // -lfastcdr). outlive.hpp does not include this.
 //
-//     #include "my_msgs.hpp" // by outlive types import --cdr
+// Example:
 //
-//     auto plans = node.publisher<my_msgs::Plan>("/plan").value();
-//     plans.publish(plan).value();
-//     if (auto sample = subscriber.receive(1s)) { drive(sample->value().value()); }
+//     #include "plan_msgs.hpp" // by outlive types import --cdr
+//
+//     auto sender = node.publisher<plan_msgs::Goal>("/goal").value();
+//     auto receiver = node.subscriber<plan_msgs::Goal>("/goal").value();
+//     sender.publish(plan_msgs::Goal{.name = "dock"}).value();
+//     if (auto sample = receiver.receive(1s)) { drive(sample->value().value().name); }
 //
 // Fast-CDR reads and writes numbers and text. It believes a length before it has seen the elements,
 // knows no bounds, leaves padding as it was in memory, and 1.x ends text at a zero in it: this header

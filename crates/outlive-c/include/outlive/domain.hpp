@@ -80,6 +80,15 @@ expected<std::vector<To>> collected(Call &&call, Make make) {
 } // namespace detail
 
 /// The domain that nodes with these options join.
+///
+/// Example:
+///
+///     outlive::domain here;
+///     const std::vector<outlive::node_info> nodes = here.nodes().value();
+///     const std::vector<outlive::topic_info> topics = here.topics().value();
+///     const outlive::clean_report cleaned = here.clean().value();
+///     std::cout << nodes.size() << " nodes, " << topics.size() << " topics; removed "
+///               << cleaned.files << " files of the dead\n";
 class domain {
   public:
     explicit domain(node_options options = {}) : options_(std::move(options)) {}

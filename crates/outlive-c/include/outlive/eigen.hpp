@@ -2,6 +2,8 @@
 // for those who have it (Debian, Ubuntu: libeigen3-dev; CMake: find_package(Eigen3)). outlive.hpp does
 // not include this.
 //
+// Example:
+//
 //     using vector4 = Eigen::Matrix<double, 4, 1, Eigen::DontAlign>;
 //     struct track {
 //         Eigen::Vector3d position; // m

@@ -5,6 +5,16 @@
 // bool (LWG 3836). Elsewhere it is the class of expected20.hpp, which has the same members and
 // constraints. OUTLIVE_STD_EXPECTED, 0 or 1, decides otherwise; it must be the same in all of a
 // program that passes handles around, and the linker says so where it is not: the names differ.
+//
+// Example:
+//
+//     auto poses = node.subscriber<pose>("/robot/pose", {.history = 1});
+//     if (!poses) { // what failed, on which object, what to do next
+//         std::cerr << poses.error().message() << '\n';
+//     } else if (auto sample = poses->latest(); sample) {
+//         drive(**sample);
+//     }
+//     auto goal = node.mutex<pose>("/robot/goal").value(); // value() of an error throws
 #ifndef OUTLIVE_EXPECTED_HPP
 #define OUTLIVE_EXPECTED_HPP
 
@@ -50,6 +60,13 @@ namespace outlive::inline OUTLIVE_ABI {
 using status = ::outlive_status;
 
 /// An error: its status, and what failed, on which object, what to do next.
+///
+/// Example:
+///
+///     auto heights = node.subscriber<float>("/robot/pose"); // which has poses
+///     if (!heights && heights.error() == OUTLIVE_TYPE_MISMATCH) {
+///         std::cerr << heights.error().message() << '\n'; // names every field that differs
+///     }
 class error {
   public:
     explicit error(status code) : code_(code) {}

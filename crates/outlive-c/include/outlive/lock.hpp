@@ -101,6 +101,16 @@ template <class T> class repairing {
 } // namespace detail
 
 /// How a lock was taken.
+///
+/// Example:
+///
+///     auto goal = node.mutex<pose>("/robot/goal").value();
+///     if (goal.acquire(10s).value() == outlive::acquired::owner_died) {
+///         *goal = {}; // repair
+///         goal.mark_consistent().value();
+///     }
+///     goal->x += 1.0;
+///     goal.unlock();
 enum class acquired {
     clean,      ///< cleanly
     owner_died, ///< its last owner died inside: repair the data, then mark_consistent
@@ -130,6 +140,15 @@ enum class acquired {
 ///
 /// What node::pi_mutex opens is one of these, with priority inheritance; robust_condition refuses it
 /// (OUTLIVE_UNSUPPORTED), and only the handle that took it can release it.
+///
+/// Example:
+///
+///     auto goal = node.mutex<pose>("/robot/goal").value();
+///     goal.on_owner_died([](pose &left) { left = {}; }); // else lock() throws EOWNERDEAD
+///     {
+///         std::scoped_lock held(goal);
+///         goal->x += 1.0;
+///     }
 template <class T = void> class robust_mutex {
   public:
     robust_mutex() = default; ///< empty until one is assigned
@@ -260,6 +279,16 @@ template <class T = void> class robust_mutex {
 /// readers are refused (EOWNERDEAD) until the data is repaired. A thread that reads or writes
 /// already gets EDEADLK from lock() and lock_shared(), and false from all that try.
 /// *SharedTimedLockable*; at most 64 threads read.
+///
+/// Example:
+///
+///     auto origin = node.shared_mutex<pose>("/map/origin").value();
+///     {
+///         std::unique_lock writing(origin);
+///         *origin = {1.0, 2.0, 0.0};
+///     }
+///     std::shared_lock reading(origin);
+///     drive(*origin);
 template <class T = void> class robust_shared_mutex {
   public:
     robust_shared_mutex() = default; ///< empty until one is assigned

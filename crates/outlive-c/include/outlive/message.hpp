@@ -25,6 +25,16 @@ template <class T> struct message_traits;
 
 /// A truth value in a message: the `bool` of other languages. Another program may have written any
 /// byte, and all but 0 are true here; a bool of C++ must not hold them.
+///
+/// Example:
+///
+///     struct gripper {
+///         outlive::boolean is_open;
+///     };
+///     OUTLIVE_MESSAGE(gripper, "robot/Gripper", is_open)
+///
+///     auto grippers = node.publisher<gripper>("/gripper").value();
+///     grippers.publish({true}).value();
 struct boolean {
     constexpr boolean() = default;
     constexpr boolean(bool value) : byte(value) {}
@@ -175,6 +185,17 @@ concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()
 
 /// A value in a message that may be absent: `outlive::msg::Optional` of Rust. It is aligned as the
 /// value, which is aligned to at most 8 bytes.
+///
+/// Example:
+///
+///     struct obstacle {
+///         double distance; // m
+///         outlive::optional<double> speed; // m/s
+///     };
+///     OUTLIVE_MESSAGE(obstacle, "robot/Obstacle", distance, speed)
+///
+///     const obstacle dog{1.5, 0.5}; // {1.5, {}}: not known
+///     std::cout << dog.speed.value_or(0.0) << " m/s\n";
 template <shareable T> struct optional {
     static_assert(alignof(T) <= 8,
                   "outlive: an optional value is aligned to more than 8 bytes, where other languages "
@@ -202,6 +223,13 @@ template <shareable T> struct message_traits<optional<T>> {
 };
 
 /// A header followed by any number of elements.
+///
+/// Example:
+///
+///     auto scans = node.publisher<outlive::headed<pose, float>>("/scan").value();
+///     auto scan = scans.loan(pose{1.0, 2.0, 0.5}, 360).value();
+///     std::ranges::fill(scan.tail(), 4.5f); // 360 distances, m
+///     std::move(scan).publish().value();
 template <shareable H, shareable E> struct headed {};
 
 /// A name in the place of a type.
@@ -212,15 +240,26 @@ template <std::size_t N> struct type_label {
 
 /// One MessagePack value of a type by this name, the same in all languages: msgpack<"robot/Plan">.
 /// It is sent and received as its bytes; for types of your own see packable.
+///
+/// Example:
+///
+///     const std::array nil{std::byte{0xc0}}; // what a library of MessagePack wrote
+///     auto plans = node.publisher<outlive::msgpack<"robot/Plan">>("/plan/raw").value();
+///     plans.publish(nil).value();
 template <type_label Name> struct msgpack {};
 
 /// How a type of your own travels as MessagePack. OUTLIVE_MSGPACK of outlive/msgpack.hpp writes it
-/// over msgpack-cxx; over another library specialise it yourself:
+/// over msgpack-cxx; over another library specialise it yourself.
 ///
-///     template <> struct outlive::packed_traits<plan> {
-///         static constexpr const char *name = "robot/Plan"; // the same in all languages
-///         static void pack(const plan &value, std::vector<std::byte> &to);        // appends
-///         static bool unpack(std::span<const std::byte> from, plan &value);       // false: not one
+/// Example:
+///
+///     struct note {
+///         std::string text;
+///     };
+///     template <> struct outlive::packed_traits<note> {
+///         static constexpr const char *name = "robot/Note"; // the same in all languages
+///         static void pack(const note &value, std::vector<std::byte> &to);  // appends
+///         static bool unpack(std::span<const std::byte> from, note &value); // false: not one
 ///     };
 ///
 /// Bytes of others may be anything: unpack must neither throw nor trust a length. For another encoding
@@ -575,6 +614,18 @@ template <class T> expected<type_handle> make_type() {
 ///
 /// Values are not checked when they are received, nor those under a lock: another program may have
 /// written any bytes, so an enum may be a number that none of its names has.
+///
+/// Example:
+///
+///     enum class state : std::uint8_t { idle, busy };
+///     struct arm {
+///         std::array<float, 6> joints; // rad
+///         state now;
+///         std::uint8_t padding[3];
+///     };
+///     OUTLIVE_MESSAGE(arm, "robot/Arm", joints, now, padding)
+///
+///     auto arms = node.publisher<arm[]>("/arms").value(); // any number of them
 #define OUTLIVE_MESSAGE(type, type_name_, ...)                                                     \
     template <> struct outlive::message_traits<OUTLIVE_BARE(type)> {                               \
         using self = OUTLIVE_BARE(type);                                                           \

@@ -19,6 +19,21 @@
  *     strncpy(header.frame_id, "base_link", sizeof header.frame_id);
  *     printf("%.32s", header.frame_id);
  *
+ * Example:
+ *
+ *     outlive_type *image;
+ *     outlive_publisher *camera;
+ *     outlive_loan loan;
+ *     must(outlive_type_message("outlive/Image", &image));
+ *     must(outlive_publisher_open(node, "/camera/front", image, NULL, &camera));
+ *     must(outlive_publisher_loan(camera, sizeof(outlive_image_header) + 640 * 480, &loan));
+ *     outlive_image_header *header = loan.data; // the pixels are behind it
+ *     *header = (outlive_image_header){{outlive_now_ns(), "front_optical"},
+ *                                      640, 480, 640, OUTLIVE_PIXEL_MONO8, {0}};
+ *     must(outlive_loan_publish(&loan, NULL));
+ *     outlive_publisher_close(camera);
+ *     outlive_type_free(image);
+ *
  * Read a received picture after outlive_image_check(data, size), for instance with OpenCV:
  *     auto *image = static_cast<const outlive_image_header *>(outlive_sample_data(&sample, &size));
  *     if (outlive_image_check(image, size) == OUTLIVE_OK && image->format == OUTLIVE_PIXEL_BGR8) {

@@ -86,6 +86,14 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
 /// A slot for an uncompressed picture without gaps between its rows: the header is written, the
 /// pixels (`tail()`) hold whatever was there before. For a compressed one use
 /// `camera.loan(image_header, bytes)`.
+///
+/// Example:
+///
+///     namespace msg = outlive::msg;
+///     auto camera = node.publisher<msg::image>("/camera/front").value();
+///     auto loan = msg::loan_image(camera, "front_optical", 640, 480, OUTLIVE_PIXEL_BGR8).value();
+///     std::ranges::fill(loan.tail(), std::uint8_t{128});
+///     std::move(loan).publish().value();
 [[nodiscard]] inline expected<loan<image>> loan_image(publisher<image> &camera,
                                                       const header &measured, std::uint32_t width,
                                                       std::uint32_t height, pixel_format format) {
@@ -112,6 +120,17 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
 
 /// A received picture, as its header says: every row is there. Pixels stay as long as the sample.
 /// Look at header.format first: a compressed picture has no rows.
+///
+/// Example:
+///
+///     namespace msg = outlive::msg;
+///     auto viewer = node.subscriber<msg::image>("/camera/front", {.history = 1}).value();
+///     if (auto sample = viewer.latest()) {
+///         auto image = msg::view(*sample); // else OUTLIVE_CORRUPT, OUTLIVE_UNSUPPORTED
+///         if (image && image->header.format == OUTLIVE_PIXEL_RGB8) {
+///             std::cout << "the first red is " << int{image->row(0)[0]} << '\n';
+///         }
+///     }
 struct image_view {
     image_header header;
     std::span<const std::uint8_t> pixels; ///< rows with their gaps; a compressed picture's file
@@ -126,6 +145,16 @@ struct image_view {
 };
 
 /// A received point cloud: all points of all rows are there, for as long as the sample.
+///
+/// Example:
+///
+///     namespace msg = outlive::msg;
+///     auto lidar = node.publisher<msg::point_cloud>("/lidar").value();
+///     auto viewer = node.subscriber<msg::point_cloud>("/lidar").value();
+///     const msg::point_cloud_header header{msg::now("lidar"), 360, 1, {}};
+///     std::move(lidar.loan(header, 360).value()).publish().value();
+///     auto sample = viewer.receive(1s).value();
+///     std::cout << msg::view(sample).value().points.size() << " points\n";
 struct point_cloud_view {
     point_cloud_header header;
     std::span<const point_xyzi> points;

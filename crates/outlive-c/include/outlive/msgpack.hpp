@@ -1,6 +1,8 @@
 // Structs as MessagePack over msgpack-cxx, for those who have it (Debian, Ubuntu: libmsgpack-cxx-dev;
 // CMake: find_package(msgpack-cxx)). outlive.hpp does not include this.
 //
+// Example:
+//
 //     struct plan {
 //         std::string goal;
 //         std::vector<double> speeds; // m/s
@@ -8,8 +10,10 @@
 //     };
 //     OUTLIVE_MSGPACK(plan, "robot/Plan")
 //
-//     node.publisher<plan>("/plan").value().publish(plan{"dock", {0.5}}).value();
-//     if (auto sample = subscriber.receive(1s)) { drive(sample->value().value()); }
+//     auto sender = node.publisher<plan>("/plan").value();
+//     auto receiver = node.subscriber<plan>("/plan").value();
+//     sender.publish(plan{"dock", {0.5}}).value();
+//     if (auto sample = receiver.receive(1s)) { drive(sample->value().value().goal); }
 //
 // Fields that a message does not have keep their first values; those that the struct does not have
 // are passed over.

@@ -97,6 +97,12 @@ inline error too_many(std::size_t count, std::size_t each) {
 } // namespace detail
 
 /// A duration in settings, ns: any duration of std::chrono; too long for ns saturates.
+///
+/// Example:
+///
+///     outlive::topic_options options;
+///     options.reliable_timeout = 20ms; // or std::chrono::duration<double>(0.02)
+///     auto poses = node.publisher<pose>("/robot/pose", options).value();
 class timespan {
   public:
     constexpr timespan() = default;
@@ -116,6 +122,15 @@ class timespan {
 
 /// Until when to wait: a duration from now, an instant of steady_clock, `deadline::never`, or
 /// `deadline::now`. Durations too long to count mean never; 0, negative ones and NaN mean now.
+///
+/// Example:
+///
+///     auto grippers = node.semaphore("/arm/grippers", 2).value();
+///     outlive::deadline until = 100ms; // from now, for both
+///     auto left = grippers.acquire(until), right = grippers.acquire(until);
+///     if (left && right) {
+///         std::cout << "lifting\n";
+///     }
 class deadline {
   public:
     /// This long from now; 0 or less does not wait.
@@ -143,6 +158,13 @@ inline constexpr deadline deadline::now = deadline::at_ns(OUTLIVE_NO_WAIT);
 using port_id = ::outlive_port_id;
 
 /// Reports a node's death as it happens.
+///
+/// Example:
+///
+///     auto camera = node.watch(camera_id).value();
+///     if (!camera.is_alive() || camera.wait(10ms)) {
+///         std::cerr << "the camera died or left\n";
+///     }
 class watch {
   public:
     watch() = default; ///< empty until one is assigned
@@ -193,6 +215,12 @@ class robust_semaphore;
 class lockless_set;
 
 /// Settings of a node. Empty: the defaults.
+///
+/// Example:
+///
+///     auto simulated = outlive::node::open({.name = "planner", .domain = "simulation"}).value();
+///     auto poses = simulated.publisher<pose>("/robot/pose").value(); // nobody outside sees it
+///     poses.publish({1.0, 2.0, 0.5}).value();
 struct node_options {
     std::string name{};      ///< shown in listings; the program's name unless given
     std::string domain{};    ///< domains do not see each other
@@ -229,6 +257,12 @@ inline expected<void> whole(const node_options &options) {
 ///
 /// As with all handles, a default-constructed or moved-from one is empty: false as a bool, and its
 /// calls return OUTLIVE_INVALID_ARGUMENT.
+///
+/// Example:
+///
+///     auto node = outlive::node::open("planner").value();
+///     std::cout << node.name() << " is node " << node.id() << '\n';
+///     auto goals = node.producer<pose>("/arm/goals").value();
 class node {
   public:
     node() = default;

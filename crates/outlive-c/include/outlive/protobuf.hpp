@@ -1,11 +1,18 @@
 // Messages of Protocol Buffers, for those who have the library (Debian, Ubuntu: libprotobuf-dev and
 // protobuf-compiler; CMake: find_package(Protobuf)). outlive.hpp does not include this.
 //
-//     #include "robot.pb.h" // by protoc
+// Example:
 //
-//     auto plans = node.publisher<robot::Plan>("/plan").value();
-//     plans.publish(plan).value();
-//     if (auto sample = subscriber.receive(1s)) { drive(sample->value().value().goal()); }
+//     #include "plan.pb.h" // by protoc
+//
+//     robot::Plan plan;
+//     plan.set_goal("dock");
+//     auto sender = node.publisher<robot::Plan>("/plan").value();
+//     auto receiver = node.subscriber<robot::Plan>("/plan").value();
+//     sender.publish(plan).value();
+//     if (auto sample = receiver.receive(1s)) {
+//         drive(sample->value().value().goal()); // value(): a robot::Plan, or OUTLIVE_CORRUPT
+//     }
 //
 // They travel as they are, and the topic has their descriptors: another .proto file is refused, and
 // tools show the fields. Lite messages have no descriptors and do not compile.

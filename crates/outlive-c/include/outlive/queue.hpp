@@ -8,6 +8,12 @@
 namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a queue's ends; 0: the default.
+///
+/// Example:
+///
+///     auto log = node.consumer<pose>("/log", {.ordered_holdback = 5ms}).value();
+///     auto sender = node.producer<pose>("/log", {.bound_bytes = 65536}).value();
+///     sender.send({1.0, 2.0, 0.5}).value();
 struct queue_options {
     std::uint64_t bound_bytes = 0; ///< producer: most shared memory its lane may take
     std::uint64_t first_bytes = 0; ///< producer: memory its lane takes at first and keeps
@@ -34,6 +40,13 @@ using consumer_handle = lender<::outlive_consumer, &::outlive_consumer_close>;
 
 /// Room in a producer's lane; the producer stays open until it is gone, and any other call on it
 /// ends the slot. Dropped uncommitted, nothing was sent. Empty once it is committed or moved from.
+///
+/// Example:
+///
+///     auto goals = node.producer<pose>("/arm/goals").value();
+///     auto slot = goals.reserve().value();
+///     *slot = {3.0, 4.0, 0.0}; // in the lane
+///     std::move(slot).commit().value();
 template <class T> class slot {
   public:
     slot() = default;
@@ -105,6 +118,14 @@ template <class T> class slot {
 };
 
 /// Sends messages to the one consumer of a queue. One thread at a time.
+///
+/// Example:
+///
+///     auto goals = node.producer<pose>("/arm/goals").value();
+///     goals.wait_for_consumer(10s).value();
+///     if (auto sent = goals.send({3.0, 4.0, 0.0}, 1s); !sent) {
+///         std::cerr << sent.error().message() << '\n'; // OUTLIVE_OWNER_DIED: no live consumer
+///     }
 template <class T> class producer {
     using payload = detail::payload<T>;
 
@@ -191,6 +212,19 @@ template <class T> class producer {
 ///
 /// It counts as received when this is destroyed, unless by an exception: then, as after nack() and
 /// after the death of the process, it comes again.
+///
+/// Example:
+///
+///     auto goals = node.consumer<pose>("/robot/goals").value();
+///     auto got = goals.receive(10s);
+///     while (!got && goals.next_event()) { got = goals.receive(10s); }
+///     outlive::message<pose> goal = std::move(got).value();
+///     if (goal->x > 9.0) {
+///         std::move(goal).nack().value(); // it comes again
+///     } else {
+///         drive(*goal);
+///         std::move(goal).ack().value(); // or leave that to the destructor
+///     }
 template <class T> class message {
     using payload = detail::payload<T>;
 
@@ -267,6 +301,16 @@ template <class T> class message {
 };
 
 /// The one consumer of a queue. One thread at a time.
+///
+/// Example:
+///
+///     auto goals = node.consumer<pose>("/robot/goals").value();
+///     auto goal = goals.receive(10s);
+///     while (!goal && goal.error() == OUTLIVE_EVENT) { // a producer joined, left or died
+///         goals.next_event();
+///         goal = goals.receive(10s);
+///     }
+///     drive(*goal.value()); // if the process dies in it, the next consumer gets the goal
 template <class T> class consumer {
   public:
     consumer() = default; ///< empty until one is assigned

@@ -7,6 +7,12 @@
 namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a service's ends; 0: the default.
+///
+/// Example:
+///
+///     auto planner = node.client<pose, pose>("/planner/next", {.resume = true}).value();
+///     planner.wait_for_server(10s).value();
+///     drive(*planner.call({1.0, 2.0, 0.5}, 10s).value()); // also if the server is replaced
 struct service_options {
     std::uint64_t bound_bytes = 0; ///< most shared memory for messages in flight
     bool resume = false; ///< client: unanswered requests go to the next server when one dies
@@ -21,6 +27,16 @@ struct service_options {
 };
 
 /// An answer, or the news that there will be none. A copy of its own.
+///
+/// Example:
+///
+///     auto planner = node.client<pose, pose>("/planner/next").value();
+///     planner.wait_for_server(10s).value();
+///     auto ticket = planner.send({1.0, 2.0, 0.5}, 10s).value();
+///     auto reply = planner.receive_for(ticket, 10s).value();
+///     if (reply.state()) {
+///         drive(*reply);
+///     }
 template <class R> class reply {
   public:
     reply() = default; ///< empty until one is assigned
@@ -75,6 +91,16 @@ template <class R> class reply {
 };
 
 /// The asking end of a service. One thread at a time.
+///
+/// Example:
+///
+///     auto planner = node.client<pose, pose>("/planner/next").value();
+///     planner.wait_for_server(10s).value();
+///     if (auto next = planner.call({1.0, 2.0, 0.5}, 10s)) {
+///         drive(**next);
+///     } else { // OUTLIVE_REFUSED, OUTLIVE_SERVER_DIED, OUTLIVE_TIMEOUT ...
+///         std::cerr << next.error().message() << '\n';
+///     }
 template <class Q, class R> class client {
     using payload = detail::payload<Q>;
 
@@ -145,6 +171,14 @@ template <class Q, class R> class client {
 };
 
 /// A request, a copy of its own. Answer it with server::respond.
+///
+/// Example:
+///
+///     auto reach = node.server<pose, pose>("/arm/reach").value();
+///     if (auto request = reach.receive(10s)) {
+///         std::cerr << "refused node " << request->client().node << '\n';
+///         reach.refuse(std::move(*request), "the arm is parked").value();
+///     }
 template <class Q> class request {
   public:
     request() = default; ///< empty until one is assigned, and once it is answered
@@ -188,6 +222,16 @@ template <class Q> class request {
 };
 
 /// The one server of a service. One thread at a time.
+///
+/// Example:
+///
+///     auto reach = node.server<pose, pose>("/arm/reach").value();
+///     if (auto request = reach.receive(10s)) {
+///         const pose reached = **request;
+///         if (auto sent = reach.respond(std::move(*request), reached); !sent) {
+///             std::cerr << sent.error().message() << '\n'; // OUTLIVE_CLIENT_DIED: continue
+///         }
+///     }
 template <class Q, class R> class server {
     using payload = detail::payload<R>;
 

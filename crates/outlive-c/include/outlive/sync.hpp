@@ -14,6 +14,15 @@ namespace outlive::inline OUTLIVE_ABI {
 ///
 /// Killed waiters and notifiers leave nobody waiting. It cannot tell whether anyone is left to
 /// notify it: give a deadline, or watch the node.
+///
+/// Example:
+///
+///     auto goal = node.mutex<pose>("/robot/goal").value();
+///     auto changed = node.condition("/robot/goal-changed").value();
+///     std::unique_lock held(goal);
+///     if (changed.wait(goal, 10s, [&] { return goal->x != 0.0; }).value()) {
+///         drive(*goal);
+///     }
 class robust_condition {
   public:
     robust_condition() = default; ///< empty until one is assigned
@@ -71,6 +80,12 @@ using semaphore_handle =
 
 /// A permit of a semaphore, given back by its destructor, in the thread that took it. The semaphore
 /// stays open until it is gone.
+///
+/// Example:
+///
+///     auto grippers = node.semaphore("/arm/grippers", 2).value();
+///     outlive::permit gripper = grippers.acquire(1s).value();
+///     std::cout << "gripper " << gripper.index() << (gripper.owner_died() ? ": home it\n" : "\n");
 class permit {
   public:
     permit() noexcept : raw_{} {} ///< none
@@ -103,6 +118,13 @@ class permit {
 };
 
 /// A counting semaphore; a killed holder's permit comes back.
+///
+/// Example:
+///
+///     auto grippers = node.semaphore("/arm/grippers", 2).value();
+///     if (auto gripper = grippers.acquire(outlive::deadline::now)) {
+///         std::cout << grippers.available() << " left\n";
+///     } // given back here
 class robust_semaphore {
   public:
     robust_semaphore() = default; ///< empty until one is assigned
@@ -130,6 +152,13 @@ class robust_semaphore {
 };
 
 /// A set of numbers, not 0, that any number of threads and processes change without a lock.
+///
+/// Example:
+///
+///     auto seen = node.lockless_set("/map/seen", 1024).value();
+///     if (seen.insert(42).value()) {
+///         std::cout << "42 is new, " << seen.ids().size() << " in all\n";
+///     }
 class lockless_set {
   public:
     lockless_set() = default; ///< empty until one is assigned

@@ -9,6 +9,12 @@
 namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a topic's ports; 0: the default.
+///
+/// Example:
+///
+///     auto publisher = node.publisher<pose>("/odometry", {.depth = 64}).value();
+///     auto subscriber = node.subscriber<pose>("/odometry", {.reliable = true}).value();
+///     publisher.publish({1.0, 2.0, 0.5}).value(); // waits while 64 messages are unread
 struct topic_options {
     std::uint64_t depth = 0;            ///< messages each publisher's ring holds
     std::uint64_t history = 0;          ///< subscriber: messages from before it joined
@@ -41,6 +47,13 @@ using publisher_handle = lender<::outlive_publisher, &::outlive_publisher_close>
 
 /// A writable slot in shared memory, lent by a publisher, which stays open until it is gone. Dropped
 /// unpublished, the slot is free again. Empty once it is published or moved from.
+///
+/// Example:
+///
+///     auto clouds = node.publisher<float[]>("/cloud").value();
+///     auto loan = clouds.loan(3 * 1000).value();
+///     std::ranges::fill(loan.span(), 0.0f); // in shared memory
+///     std::move(loan).publish().value();
 template <class T> class loan {
   public:
     loan() noexcept { raw_.data = nullptr, raw_.size = 0; }
@@ -143,6 +156,13 @@ template <class H, class E> class loan<headed<H, E>> {
 };
 
 /// Sends messages on a topic. One thread at a time.
+///
+/// Example:
+///
+///     auto poses = node.publisher<pose>("/robot/pose").value();
+///     if (auto sent = poses.publish({1.0, 2.0, 0.5}); !sent) {
+///         std::cerr << sent.error().message() << '\n'; // nothing was published
+///     }
 template <class T> class publisher {
     using payload = detail::payload<T>;
 
@@ -262,6 +282,13 @@ using meta = ::outlive_meta;
 ///
 /// What `*` refers to lives as long as the sample: give it a name. From an unnamed sample small
 /// values are copied, and large ones and spans do not compile.
+///
+/// Example:
+///
+///     auto poses = node.subscriber<pose>("/robot/pose", {.history = 1}).value();
+///     if (auto sample = poses.latest()) {
+///         std::cout << (*sample)->x << " m, message " << sample->meta().seq << '\n';
+///     }
 template <class T> class sample {
     using payload = detail::payload<T>;
 
@@ -329,6 +356,15 @@ template <class T> class sample {
 };
 
 /// What happened to a publisher or a producer.
+///
+/// Example:
+///
+///     auto poses = node.subscriber<pose>("/robot/pose").value();
+///     while (std::optional<outlive::event> event = poses.next_event()) {
+///         if (event->kind == OUTLIVE_DIED) {
+///             std::cerr << "node " << event->port.node << " died, " << event->lost << " lost\n";
+///         }
+///     }
 struct event {
     ::outlive_event_kind kind{};
     bool unfinished = false; ///< a death: it died while writing a message, which nobody ever sees
@@ -349,6 +385,15 @@ template <class Next> std::optional<event> event_of(Next next) {
 } // namespace detail
 
 /// Receives the messages of all publishers of a topic. One thread at a time.
+///
+/// Example:
+///
+///     auto poses = node.subscriber<pose>("/robot/pose").value();
+///     auto ended = poses.for_each([](const outlive::sample<pose> &sample) {
+///         drive(*sample);
+///         return sample->x < 1.0; // false: enough
+///     });
+///     ended.value(); // throws if a call failed
 template <class T> class subscriber {
   public:
     subscriber() = default; ///< empty until one is assigned

@@ -17,6 +17,13 @@
 namespace outlive::inline OUTLIVE_ABI {
 
 /// Ready once, or periodically.
+///
+/// Example:
+///
+///     auto tick = outlive::timer::every(10ms);
+///     outlive::wait_set set;
+///     set.wait(outlive::deadline::never, tick).value();
+///     std::cout << "due " << tick.fired() << " times\n";
 class timer {
   public:
     /// Ready once, this long from now.
@@ -41,6 +48,14 @@ class timer {
 };
 
 /// A file descriptor from outside outlive.
+///
+/// Example:
+///
+///     outlive::descriptor input{STDIN_FILENO};
+///     outlive::wait_set set;
+///     if (set.wait(10ms, input).value()[0]) {
+///         std::cout << "there is input\n";
+///     }
 struct descriptor {
     int fd;
     bool writable = false; ///< wait until it can be written, not read
@@ -48,6 +63,15 @@ struct descriptor {
 
 /// Ends waits when another thread or a signal handler raises it. Any number of threads may wait for
 /// it; it stays raised until it is cleared.
+///
+/// Example:
+///
+///     outlive::interrupt stop;
+///     std::thread worker([&] {
+///         outlive::wait_set().wait(outlive::deadline::never, stop).value(); // and for others
+///     });
+///     stop.raise();
+///     worker.join();
 class interrupt {
   public:
     interrupt() {
@@ -73,6 +97,15 @@ class interrupt {
 /// does what it did before, unless it comes within 250 ms. A handler of the program's is called as
 /// well. In a forked child the parent's object is never asked and its wait returns false at once:
 /// call on_signals() there.
+///
+/// Example:
+///
+///     auto shutdown = outlive::shutdown::on_signals().value();
+///     std::raise(SIGTERM); // as systemd does
+///     while (!shutdown.wait(10ms)) {
+///         std::cout << "working\n";
+///     }
+///     std::cout << "ending because of signal " << shutdown.signal() << '\n';
 class shutdown {
   public:
     /// From now on they ask this process to end.
@@ -104,6 +137,15 @@ class shutdown {
 
 /// What a wait is for; made from a subscriber, consumer, server, client, watch, timer, descriptor,
 /// interrupt or shutdown, which must stay where it is during the wait.
+///
+/// Example:
+///
+///     auto left = node.subscriber<pose>("/left/pose").value();
+///     auto right = node.subscriber<pose>("/robot/pose").value();
+///     std::vector<outlive::member> members{left, right}; // known only when the program runs
+///     if (outlive::wait_set().wait(members, 10s).value() && members[1].ready()) {
+///         if (auto sample = right.latest()) { drive(**sample); }
+///     }
 class member {
   public:
     template <class T> member(subscriber<T> &of) : member(of.get(), OUTLIVE_SUBSCRIBER) {}
@@ -131,6 +173,20 @@ class member {
 static_assert(sizeof(member) == sizeof(::outlive_member));
 
 /// Waits until one of several things is ready. Each wait takes the list, as poll does.
+///
+/// Example:
+///
+///     auto poses = node.subscriber<pose>("/robot/pose").value();
+///     auto tick = outlive::timer::every(10ms);
+///     outlive::wait_set set;
+///     for (int ticks = 0; ticks < 3;) {
+///         auto ready = set.wait(10s, poses, tick).value();
+///         if (ready[0]) {
+///             while (poses.receive()) {}
+///             while (poses.next_event()) {}
+///         }
+///         if (ready[1]) { ticks += static_cast<int>(tick.fired()); }
+///     }
 class wait_set {
   public:
     wait_set() {
