@@ -1,5 +1,5 @@
 """Topics of outlive and a DDS, by way of examples/ros2_over_dds.py in a process of its own: what
-goes out, what comes in, what is no message, and the death of that process."""
+goes out, what comes in, what is not a message, and the death of that process."""
 
 import os
 import pathlib

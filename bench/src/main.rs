@@ -64,7 +64,7 @@ struct BenchArgs {
     /// Size of the large process of `liveness`, MiB; 0 leaves it out.
     #[arg(long, default_value_t = 4096, value_parser = value_parser!(u64).range(..=1 << 20))]
     large_mib: u64,
-    /// `locks`: only kill holders of each lock, so many. Minutes: some locks stall after a kill.
+    /// `locks`: only kill holders of each lock, this many. Minutes: some locks stall after a kill.
     #[arg(long, default_value_t = 0)]
     kills: u64,
     /// `locks`: only their rows in the path of messages.
@@ -106,7 +106,7 @@ enum What {
     Queue,
     /// Services: round trips beside a topic's one way and Unix sockets.
     Service,
-    /// Ways to know whether a process lives: what a look costs, how late each tells of a SIGKILL.
+    /// Ways to know whether a process lives: what a check costs, how late each reports a SIGKILL.
     Liveness,
     /// Locks beside the C library's and others: alone, with rivals, after a holder's death.
     Locks,

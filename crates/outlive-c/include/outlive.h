@@ -1145,7 +1145,7 @@ void outlive_client_close(struct outlive_client *client);
 // be read.
 enum outlive_status outlive_reply_status(const struct outlive_reply *reply);
 
-// The payload, until the reply is freed; NULL where there is none. `size` may be NULL.
+// The payload, until the reply is freed; NULL if there is none. `size` may be NULL.
 const void *outlive_reply_data(const struct outlive_reply *reply, size_t *size);
 
 // The request that it answers.

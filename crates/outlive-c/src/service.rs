@@ -265,7 +265,7 @@ pub extern "C" fn outlive_reply_status(reply: Option<&outlive_reply>) -> outlive
     run(|| Ok(need(reply, "a reply")?.reply.body().map(drop)?))
 }
 
-/// The payload, until the reply is freed; NULL where there is none. `size` may be NULL.
+/// The payload, until the reply is freed; NULL if there is none. `size` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_data(
     reply: Option<&outlive_reply>,

@@ -231,7 +231,8 @@ impl Codec {
         Ok(encoded)
     }
 
-    /// A copy of what is no array, strided, or of another dtype; the same values, or an exception.
+    /// A copy of what is not an array, is strided or of another dtype: the same values, or an
+    /// exception.
     fn converted<'py>(
         &self,
         object: &Bound<'py, PyAny>,
@@ -383,7 +384,7 @@ impl Codec {
         }
     }
 
-    /// The error of a payload that is no value of the type; others stay as they are.
+    /// The error of a payload that is not a value of the type; others stay as they are.
     #[cold]
     fn no_value(&self, py: Python<'_>, why: PyErr) -> PyErr {
         if !why.is_instance_of::<PyValueError>(py) && !why.is_instance_of::<PyTypeError>(py) {

@@ -14,7 +14,7 @@ use crate::node::{Node, settings};
 /// Node and port, or node and thread.
 type Pair = (u64, u64);
 
-/// A row of what is told.
+/// A row of a list.
 fn row<'py>(
     py: Python<'py>,
     class: &str,

@@ -134,7 +134,7 @@ fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()
     )))
 }
 
-/// Class variables and what only `__init__` takes are no fields.
+/// Class variables and what only `__init__` takes are not fields.
 fn encode_fields(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()> {
     static FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let fields = FIELDS.import(value.py(), "dataclasses", "fields")?.call1((value,))?;

@@ -56,9 +56,9 @@ struct Slot<T: Inner> {
     inner: Mutex<Option<T>>,
     /// Its class and name, for errors.
     what: Box<str>,
-    /// Set for good by `close`; whoever has the port then takes it away.
+    /// Set for good by `close`; the thread that has the port then takes it away.
     closing: AtomicBool,
-    /// What kept it may be gone: whoever has the port looks once more.
+    /// What kept it may be gone: the thread that has the port checks once more.
     again: AtomicBool,
     /// How many threads are dropping it.
     drops: AtomicUsize,
@@ -242,7 +242,7 @@ impl<T: Inner> Port<T> {
         self.0.leave_if_closing();
     }
 
-    /// Waits until it is free. Only where whoever has it neither waits nor needs the interpreter.
+    /// Waits until it is free. Only where its holder neither waits nor needs the interpreter.
     pub(crate) fn hold_soon(&self) -> MutexGuard<'_, Option<T>> {
         self.0.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -430,7 +430,7 @@ thread_local! {
 }
 
 impl<T> Shared<T> {
-    /// What is to be dropped, once `self` is let go of.
+    /// What must be dropped, once `self` is released.
     fn take_unused(&mut self) -> Option<Arc<Opened<T>>> {
         let used = !self.holders.is_empty() && !process::is_ending();
         let unused = if self.closed && !used { self.inner.take() } else { None };
@@ -503,8 +503,8 @@ impl<T: Send + Sync + 'static> Common<T> {
         })
     }
 
-    /// Notes that this thread holds it, which fails once it is closed. `alone`: whoever held it
-    /// before does not.
+    /// Notes that this thread holds it, which fails once it is closed. `alone`: the thread that
+    /// held it before does not.
     pub(crate) fn note_holder(&self, alone: bool) -> PyResult<()> {
         let mut shared = self.shared();
         if shared.closed {

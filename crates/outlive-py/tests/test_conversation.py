@@ -1,6 +1,6 @@
 """All four languages on one topic, queue, service and lock, each killed in turn.
 
-Each voice is a process that is told what to do on its standard input: actor.{c,cpp,rs,py}.
+Each voice is a process that reads commands from its standard input: actor.{c,cpp,rs,py}.
 """
 
 import json

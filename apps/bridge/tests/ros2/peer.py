@@ -1,6 +1,6 @@
 """What tests/ros2.rs talks to: a node of ROS 2 made of the packages zenoh-ros2-sdk and rosbags,
 which know nothing of outlive. `router PORT` is the router that ROS 2 has; `node PORT FOLDER DOMAIN`
-does what it is told by JSON in lines, and tells what happens in the same way."""
+takes commands as lines of JSON, and reports what happens in the same way."""
 
 import json
 import os

@@ -27,7 +27,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
 /// A check with a fault planted, or none.
 type Job = (Option<&'static str>, Check);
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FaultsArgs {
     /// The checks that are slow to build, too

@@ -17,7 +17,7 @@ use crate::args::Quick;
 const PROCESSES: usize = 3;
 const THREADS: [usize; 2] = [1, 3];
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LockKillsArgs {
     #[command(flatten)]

@@ -8,7 +8,7 @@ use testkit::chaos::{Plan, Sabotage, run as run_plan};
 
 use crate::args::{fresh_seed, in_words, number, time};
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ChaosArgs {
     /// Who is killed and stopped, and when; what the members do then is the scheduler's

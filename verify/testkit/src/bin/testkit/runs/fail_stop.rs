@@ -15,7 +15,7 @@ use testkit::failstop::{
 };
 use testkit::{Rng, TempDomain, Watchdog, seed_from_env};
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit code 3: the minutes are over; call it again with the same log.")]
 pub(crate) struct FailStopArgs {
@@ -49,7 +49,7 @@ pub(crate) struct FailStopArgs {
     /// Rounds go to this file, and those in it already count
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// End after so long; the same log goes on with it
+    /// End after this long; the same log continues it
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
     /// Only the tables of the log

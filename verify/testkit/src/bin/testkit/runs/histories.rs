@@ -12,7 +12,7 @@ use testkit::rng::parse_u64;
 
 use crate::args::{fresh_seed, number, time};
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoriesArgs {
     /// How long

@@ -14,7 +14,7 @@ use crate::args::Quick;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ScaleArgs {
     #[command(flatten)]

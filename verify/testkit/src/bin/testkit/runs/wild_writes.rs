@@ -6,7 +6,7 @@ use testkit::wild::{Found, round};
 
 use crate::args::{Quick, number};
 
-/// What it is told.
+/// Its options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct WildWritesArgs {
     #[command(flatten)]

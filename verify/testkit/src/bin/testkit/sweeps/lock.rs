@@ -13,7 +13,7 @@ use testkit::sweep::{Suite, SweepOptions};
 use super::SweepArgs;
 use crate::args::Quick;
 
-/// What the sweep is told.
+/// Options of the sweep.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LockSweepArgs {
     #[command(flatten)]

@@ -26,7 +26,7 @@ Environment:
   SWEEP_SEED=N     which part a quick sweep takes; it is printed
 More in verify/testkit/src/sweep/options.rs.";
 
-/// What a sweep is told.
+/// Options of a sweep.
 #[derive(clap::Args, Debug)]
 #[command(after_help = VARIABLES)]
 pub(crate) struct SweepArgs {
