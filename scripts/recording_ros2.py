@@ -239,7 +239,7 @@ def definitions(path):
         ours = get_types_from_msg(body, name)[name]
         want = store.fielddefs[name]
         if name == "std_msgs/msg/Empty":
-            # The one field of a message without fields stands nowhere.
+            # The one field of a message without fields is written nowhere.
             want = ([], [])
         assert ours == want, f"{name}: {ours} {want}"
     print(f"recordings: {len(parts)} definitions are those of ROS 2 Jazzy")

@@ -244,7 +244,7 @@ fn a_reader_that_does_not_read_keeps_nobody_from_leaving() {
     publisher.publish(&noise(3_000_000)).unwrap();
     let echo = home.start("topic echo /big --raw --history 1", b"");
     home.await_subscriber();
-    // Whether it stands in its write already does not matter.
+    // Whether it is in its write already does not matter.
     std::thread::sleep(std::time::Duration::from_millis(100));
     echo.signal(INT);
     assert_eq!(echo.end_unread(), Some(DONE));

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::*;
 
-/// Where the layout version stands in every file: docs/internals/SHM_LAYOUT.md.
+/// Where the layout version is in every file: docs/internals/SHM_LAYOUT.md.
 const LAYOUT_AT: u64 = 8;
 
 /// What looks at a domain or joins it, at names that are there and at others.

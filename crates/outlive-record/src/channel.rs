@@ -99,7 +99,7 @@ impl Source {
         Form { schema, message_encoding }
     }
 
-    /// A payload as it is to stand in the file, and which form it has then; `room` is for its
+    /// A payload as it goes into the file, and which form it has then; `room` is for its
     /// bytes.
     pub(crate) fn message<'a>(
         &self,

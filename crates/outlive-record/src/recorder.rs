@@ -82,7 +82,7 @@ pub struct Recorder {
     /// Memory was too small, which was told.
     short: bool,
     notes: Vec<String>,
-    /// For a message as it is to stand in the file.
+    /// For a message as it goes into the file.
     room: Vec<u8>,
 }
 

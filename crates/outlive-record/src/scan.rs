@@ -310,7 +310,7 @@ impl Scanner {
                     self.look_for_chunk(at, true)?;
                 }
             }
-            // Behind it there is only what stands in the file already.
+            // Behind it there is only what is in the file already.
             op::DATA_END if bytes == 4 => {
                 let mut sum = [0; 4];
                 self.read(at + HEAD_BYTES, &mut sum)?;

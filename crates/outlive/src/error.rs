@@ -425,7 +425,7 @@ impl Refusal {
         self.0.figures.each_ref().map(|figure| figure.load(Relaxed))
     }
 
-    /// What stands behind it, to be named in the text.
+    /// What is behind it, to be named in the text.
     pub(crate) fn set_cause(&self, cause: Option<Error>) {
         *self.0.cause.lock().unwrap_or_else(|e| e.into_inner()) = cause;
     }

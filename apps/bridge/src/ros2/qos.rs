@@ -18,7 +18,7 @@ impl Qos {
     /// That of services.
     pub(crate) const SERVICE: Self = Self { reliable: true, keeps: false, depth: Some(10) };
 
-    /// As it stands in a token; deadline, lifespan and lease are endless.
+    /// As it is written in a token; deadline, lifespan and lease are endless.
     pub(crate) fn in_token(self) -> String {
         let reliability = if self.reliable { "" } else { "2" };
         let durability = if self.keeps { "1" } else { "" };

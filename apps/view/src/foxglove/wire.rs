@@ -92,7 +92,7 @@ impl Told<'_> {
     }
 }
 
-/// All of a message's frame that stands before its payload.
+/// All of a message's frame that precedes its payload.
 pub(crate) fn message_head(subscription: u32, time_ns: u64, payload_bytes: usize) -> Vec<u8> {
     let mut frame = head(Data::Binary, 1 + 4 + 8 + payload_bytes);
     frame.push(1);

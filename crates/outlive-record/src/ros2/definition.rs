@@ -166,7 +166,7 @@ pub(crate) struct Schema {
     pub(crate) types: Vec<Vec<Field>>,
     /// Their full names.
     pub(crate) names: Vec<String>,
-    /// As it stands in a file.
+    /// As it is written in a file.
     pub(crate) text: String,
 }
 
@@ -319,7 +319,7 @@ impl Schema {
         let mut all = Resolver { given, done: HashMap::new(), types: Vec::new(), parts: vec![] };
         all.resolve(&name, DEPTH_MAX)?;
         let names = all.parts.iter().map(|(name, _)| name.clone()).collect();
-        // The message itself was finished last and stands first.
+        // The message itself was finished last and comes first.
         let (root, others) = all.parts.split_last().ok_or("it is empty")?;
         let mut text = root.1.clone();
         for (name, body) in others {

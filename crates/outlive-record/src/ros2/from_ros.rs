@@ -369,7 +369,7 @@ fn joints(of: &Value<'_>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The field `data`, without what stands before it.
+/// The field `data`, without what is before it.
 fn numbers(of: &Value<'_>, fields: &[Field]) -> Option<Vec<u8>> {
     let kind = fields.iter().find(|f| f.name == "data").map(|f| &f.kind);
     let Some(Kind::Base(base)) = kind else { return None };

@@ -17,7 +17,7 @@ pub(crate) const SIZE_MAX: usize = 1 << 30;
 pub(crate) struct Layout {
     /// Full name of the message, like `robot/msg/Gripper`.
     pub(crate) name: String,
-    /// Its definition as it stands in a file (`ros2msg`).
+    /// Its definition as written in a file (`ros2msg`).
     pub(crate) text: String,
     pub(crate) steps: Vec<Step>,
     /// Whether the last field has what no other field has.
@@ -111,7 +111,7 @@ impl Layout {
     /// # Errors
     /// What is wrong with its bytes, which may come from anywhere.
     pub(crate) fn decode(&self, data: &[u8]) -> Result<Vec<u8>, String> {
-        // Options stand in the header's second half, and say nothing of plain CDR.
+        // Options are in the header's second half, and say nothing of plain CDR.
         let Some((&[_, 1, ..], data)) = data.split_first_chunk::<4>() else {
             return Err("it is not plain little-endian CDR".into());
         };

@@ -10,7 +10,7 @@
 //!
 //! # Dying here
 //! Every process prints into a pipe that a process of its own empties, and has a session of its
-//! own, so nothing of it depends on the supervisor. Who runs stands in `state.json`; who was
+//! own, so nothing of it depends on the supervisor. Who runs is written in `state.json`; who was
 //! started after the last write bears marks in its environment, and what is left of a process is of
 //! its session. The next supervisor looks at all three. Between fork and exec a child looks
 //! whether its parent lives, and ends if not.

@@ -47,7 +47,7 @@ const AHEAD_BYTES_MAX: u64 = 256;
 /// A run to which messages are added: its header, and what that says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRun {
-    /// As it stands there; `RUN` before the first message.
+    /// As it is written there; `RUN` before the first message.
     word: u64,
     pub(in crate::queue) header: NonNull<AtomicU64>,
 }

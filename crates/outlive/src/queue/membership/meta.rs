@@ -174,7 +174,7 @@ impl Meta {
     fn accept(self, queue: &TopicName, wanted: &Self) -> Result<Self> {
         let mut differences = self.of.differences(&wanted.of);
         if let (Some(has), Some(want)) = (&self.answer, &wanted.answer) {
-            // Sizes and encodings stand in the type's name.
+            // Sizes and encodings are part of the type's name.
             let of_answers = schema::differences(
                 (has.encoding, &want.name, &has.schema),
                 (want.encoding, &want.name, &want.schema),

@@ -12,7 +12,7 @@ pub(crate) fn differences(topic: &[u8], ours: &[u8]) -> Vec<String> {
         return Vec::new();
     }
     match (TypeDescription::parse(topic), TypeDescription::parse(ours)) {
-        // Their alignments stand beside the schemas and are compared there.
+        // Their alignments are beside the schemas and are compared there.
         (Ok(topic), Ok(ours)) => topic.root.differences(&ours.root),
         _ => vec!["the schema differs".into()],
     }

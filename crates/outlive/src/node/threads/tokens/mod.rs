@@ -16,7 +16,7 @@
 //! holds locks or not: what it holds is found to be a dead thread's. No lock is counted or listed.
 //!
 //! # Invariants
-//! - A lock word may hold id `t` only after `t` stands in its place with the token held.
+//! - A lock word may hold id `t` only after `t` is in its place with the token held.
 //! - The low half of an id alone tells any two threads of a domain apart; it is what a futex
 //!   compares. It is never a kernel thread id (those are below 2^22), so a robust list that points
 //!   at a lock word marks nothing.
@@ -226,7 +226,7 @@ impl Threads {
     /// Takes an ordinal and a place, and locks the token there.
     ///
     /// # Crash safety
-    /// **Strict.** Until the id stands in its place nobody asks for it; an ordinal whose taker
+    /// **Strict.** Until the id is in its place nobody asks for it; an ordinal whose taker
     /// dies is skipped.
     fn register(&self) -> Result<Record> {
         let id = thread_id(self.node, self.next_ordinal()?);

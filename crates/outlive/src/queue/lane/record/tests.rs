@@ -1,4 +1,4 @@
-//! Lanes as memory images: what stands in the ring, what the consumer makes of it.
+//! Lanes as memory images: what is in the ring, what the consumer makes of it.
 
 use super::super::head::{Head, Next};
 use super::super::position::{OFFSET_MODULUS, Place, Position, REFUSED, distance};
