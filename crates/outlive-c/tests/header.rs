@@ -32,9 +32,28 @@ fn as_c(made: &str) -> String {
         Some(name) => format!("    char {}[32];\n", name.trim_end_matches(';')),
         None => format!("{line}\n"),
     };
-    let text: String = before.lines().chain(after.lines()).map(line).collect();
+    let text: String = without_rust(before.lines().chain(after.lines())).map(line).collect();
     text.replace("outlive_pixel_format_", "OUTLIVE_PIXEL_")
         .replace("outlive_quaternion_IDENTITY", "OUTLIVE_QUATERNION_IDENTITY")
+}
+
+/// The lines without the examples of their documentation, which are in Rust.
+fn without_rust<'a>(lines: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut in_example = false;
+    for line in lines {
+        let comment = line.trim_start().strip_prefix("//").map(str::trim);
+        if comment == Some("# Examples") {
+            in_example = true;
+            // The empty line before it.
+            kept.pop();
+        }
+        in_example &= comment.is_some();
+        if !in_example {
+            kept.push(line);
+        }
+    }
+    kept.into_iter()
 }
 
 fn text_of(bindings: &cbindgen::Bindings) -> String {
