@@ -165,6 +165,9 @@ template <class H, class E> class loan<headed<H, E>> {
 ///     }
 template <class T> class publisher {
     using payload = detail::payload<T>;
+    template <class H, class E> static H head_of(headed<H, E> *);
+    static std::nullptr_t head_of(void *); // has no header
+    template <class X> using header_of = decltype(head_of(static_cast<X *>(nullptr)));
 
   public:
     publisher() = default; ///< empty until one is assigned
@@ -217,7 +220,7 @@ template <class T> class publisher {
         return lend<T>(*size);
     }
     /// A slot with `header` written, for `count` elements after it.
-    template <class H>
+    template <class H = header_of<T>> // for `loan({...}, count)`
     expected<outlive::loan<T>> loan(const H &header, std::size_t count)
         requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)
     {
@@ -258,8 +261,6 @@ template <class T> class publisher {
     template <class H, class E> static constexpr std::size_t tail_size(headed<H, E> *) {
         return sizeof(E);
     }
-    template <class H, class E> static H head_of(headed<H, E> *);
-    template <class X> using header_of = decltype(head_of(static_cast<X *>(nullptr)));
     template <class U> expected<outlive::loan<U>> lend(std::size_t size) {
         expected<outlive::loan<U>> lent(std::in_place);
         const auto code = ::outlive_publisher_loan(at_.get(), size, &(*lent).raw_);

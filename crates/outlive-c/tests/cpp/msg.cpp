@@ -75,7 +75,7 @@ static void clouds(outlive::node &node) {
     auto lidar = node.publisher<msg::point_cloud>("/lidar").value();
     auto viewer = node.subscriber<msg::point_cloud>("/lidar").value();
     const msg::point_cloud_header header{msg::now("lidar"), 2, 2, {}};
-    auto loan = lidar.loan(header, 4).value();
+    auto loan = lidar.loan({msg::now("lidar"), 2, 2, {}}, 4).value();
     for (std::size_t i = 0; i < 4; i++) {
         loan.tail()[i] = {static_cast<float>(i), 0, 0, 0};
     }
