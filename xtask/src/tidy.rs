@@ -10,6 +10,7 @@
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
 //! | | and no room imports from one beside or above it |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
+//! | `walk` | the files that one-message.md names have the functions that it names |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
 //! | `examples` | each public type, trait and free function of the core shows its use |
 
@@ -20,6 +21,7 @@ mod labels;
 mod links;
 mod sizes;
 mod tree;
+mod walk;
 mod words;
 
 use std::path::Path;
@@ -29,7 +31,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -44,6 +46,7 @@ const RULES: [Rule; 16] = [
     borders::rooms,
     links::relative,
     links::unlisted,
+    walk::named,
     commands::documented,
     examples::of_types,
 ];
