@@ -8,7 +8,7 @@
 //! | `words` | no paths of one machine, no marks of unfinished work; in pages, in what the |
 //! | | command prints and in what libraries document no turns that no native speaker writes |
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
-//! | | and no room imports from one beside or above it |
+//! | | no room imports from one beside or above it, and each folder's `mod.rs` has a head |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
 //! | `walk` | the files that one-message.md names have the functions that it names |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
@@ -31,7 +31,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 18] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -44,6 +44,7 @@ const RULES: [Rule; 17] = [
     borders::unsafe_files,
     borders::raw_atomics,
     borders::rooms,
+    borders::heads,
     links::relative,
     links::unlisted,
     walk::named,

@@ -87,6 +87,34 @@ pub(super) fn rooms(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// A head says what lives in the folder and where to begin, that of a room also what it may use.
+const HEAD_LINES: usize = 2;
+
+/// Each folder's `mod.rs` has a head: comments, documentation or not, above its first code.
+pub(super) fn heads(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let is_head = |path: &str| path.starts_with(CORE) && path.ends_with("/mod.rs");
+    for file in tree.files.iter().filter(|f| is_head(&f.path) && !f.is_test_file()) {
+        let above = file.text.lines().take_while(|line| line.is_empty() || line.starts_with("//"));
+        let lines: Vec<_> =
+            above.filter(|line| !line.trim_matches(['/', '!', ' ']).is_empty()).collect();
+        let inside = &file.path[CORE.len()..];
+        let is_room = inside.matches('/').count() == 1;
+        let text = if lines.len() < HEAD_LINES {
+            format!(
+                "a head of {} lines ({HEAD_LINES} at least): what is here, where to begin",
+                lines.len()
+            )
+        } else if is_room && !lines.iter().any(|line| line.contains("May use")) {
+            "its head does not say what it 'May use' (ROOMS)".into()
+        } else {
+            continue;
+        };
+        findings.push(Finding::new(&file.path, 1, text));
+    }
+    findings
+}
+
 /// The names behind `crate::` in a line, also those of a list in braces that it opens.
 fn from_root(code: &str) -> Vec<&str> {
     let mut names = Vec::new();
@@ -136,6 +164,20 @@ mod tests {
 
     fn atomics_in(path: &str, text: &str) -> usize {
         raw_atomics(&Tree::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn a_folder_without_a_head_is_found() {
+        let found = |path: &str, text: &str| heads(&Tree::of(&[(path, text)])).len();
+        let (room, folder) = ("crates/outlive/src/os/mod.rs", "crates/outlive/src/os/fs/mod.rs");
+        assert_eq!(found(folder, "//! Files.\n//! Begin with `file`.\nmod file;"), 0);
+        assert_eq!(found(folder, "// Begin with `file`.\n\n//! Files.\n#![x]\nmod file;"), 0);
+        assert_eq!(found(folder, "//! Files.\n//!\n\nmod file;\n// Begin here.\n"), 1);
+        assert_eq!(found(folder, "mod file;"), 1);
+        assert_eq!(found(room, "//! The system.\n//! Begin with `fs`.\n"), 1, "May use what?");
+        assert_eq!(found(room, "// May use `sync`.\n//! The system.\n"), 0);
+        assert_eq!(found("crates/outlive/src/os/tests/mod.rs", "mod a;"), 0);
+        assert_eq!(found("crates/outlive-cli/src/x/mod.rs", "mod a;"), 0);
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! A domain as tools see it: listing, auditing and cleaning, without becoming a member.
+//!
+//! May use all others, and none uses it. Begin with `Domain`, here; `freed` counts the memory that
+//! a removal frees.
 
 use std::ffi::OsStr;
 use std::path::Path;

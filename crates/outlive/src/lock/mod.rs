@@ -1,3 +1,6 @@
+// May use `os`, `domain`, `types`, `node` and `wait`; not `topic`, `queue` or `rt`. Begin with
+// `mutex/word`, then `mutex/wait`: other locks use both.
+
 //! Locks that survive their holder: kill it at any instruction, and the next thread gets the lock
 //! and its data, with `OwnerDied`.
 //!

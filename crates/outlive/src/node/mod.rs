@@ -11,6 +11,8 @@
 //! | `ports`, `layout` | its publishers, subscribers and so on, in the node's file |
 //! | `watch` | waiting for the end of another node |
 //! | `threads/` | tokens of threads that hold locks |
+//!
+//! May use `os`, `domain` and `types`. Begin with `token`, then `peer`.
 
 pub(crate) mod layout;
 pub(crate) mod peer;

@@ -8,6 +8,9 @@
 //! | `time/` | monotonic time, deadlines, cheap time stamps |
 //! | `process/` | forks and what a child must not inherit, signals, faults, cores, priorities |
 //! | `syserr` | what the kernel answered as the crate's `Error`, with object and remedy |
+//!
+//! May use `sync`, `crash` and `error` only, as may all others. Begin with `fs/file`, `sleep/futex`
+//! and `death/robust`.
 
 #[cfg(not(all(
     target_os = "linux",

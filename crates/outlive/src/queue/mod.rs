@@ -1,3 +1,6 @@
+// May use `os`, `domain`, `types`, `node` and `wait`; not `topic`, `lock` or `rt`. After `builder`
+// read `lane/record`, then `lane/tail` and `lane/head`.
+
 //! Queues: many producers, one consumer, in shared memory that grows on demand.
 //!
 //! [`Node::queue`](crate::Node::queue) gives a [`Builder`], which opens a [`Producer`] or the

@@ -1,3 +1,7 @@
+// May use `os`, `domain`, `types`, `node` and `wait`; not `topic`, `queue` or `lock`. `channel/` is
+// the channels, `stages/` pipelines and lifelines, `thread/` the thread and its memory, `histogram`
+// the times of a stage. Begin with `channel/four_slot`, then `stages/stage`.
+
 //! The real-time core: channels, stages with absolute release times, fail-stop.
 //!
 //! Everything is set up first (files made, mapped and brought in, memory locked); after that a

@@ -1,3 +1,6 @@
+// May use `topic`, `queue`, `lock`, `rt` and all that those may use; of the four it uses `queue`
+// alone. After `builder` read `wire/frame`, then `client/` and `server/`.
+
 //! Services: typed requests and responses between processes, over queues.
 //!
 //! [`Node::service`](crate::Node::service) gives a [`Builder`], which opens a [`Client`] or the

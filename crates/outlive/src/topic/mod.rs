@@ -1,3 +1,6 @@
+// May use `os`, `domain`, `types`, `node` and `wait`; not `queue`, `lock` or `rt`. After `builder`
+// read `ring/entries`, then `publisher/writer` and `subscriber/reader`.
+
 //! Publish/subscribe: typed topics, one ring per publisher, zero copy.
 //!
 //! [`Node::topic`](crate::Node::topic) gives a [`Builder`], which opens a [`Publisher`] or a

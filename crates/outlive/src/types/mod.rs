@@ -1,7 +1,6 @@
 //! What travels: payloads of fixed and of any size, their names and descriptions.
 //!
-//! Knows nothing about shared memory; topics, queues, services and locks use it. Begin with
-//! `payload`.
+//! May use `os` and `domain`; topics, queues, services and locks use it. Begin with `payload`.
 //!
 //! | module | what |
 //! |---|---|

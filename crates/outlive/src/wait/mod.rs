@@ -16,6 +16,8 @@
 //! | `member/` | what can be a member, and those that are not ports |
 //! | `alone`, `news` | what a port needs that waits by itself; what it noticed meanwhile |
 //! | `wake/` | the handshake with writers, their calls, doorbells, deaths, one descriptor for all |
+//!
+//! May use `os`, `domain`, `types` and `node`. After `set` read `wake/handshake`.
 
 pub(crate) mod alone;
 pub(crate) mod member;

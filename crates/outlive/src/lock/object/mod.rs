@@ -1,6 +1,7 @@
 //! Where an object lies: in a file by name, in a segment, or in memory of your own. `layout` has
 //! its bytes, `segment` is a file of the user's with several objects, `admin` looks from outside
 //! for tools. All kinds of locks come through here when they are opened.
+//! Begin with `Object`, here.
 #![allow(unsafe_code)]
 
 pub(crate) mod admin;

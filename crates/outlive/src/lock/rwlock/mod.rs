@@ -1,6 +1,6 @@
 //! A reader/writer lock with its data in shared memory. `readers` is the algorithm: a line for each
 //! reading thread, found again by `lines`, and for writers the word of `lock::mutex`. `raw_rwlock`
-//! has calls instead of guards.
+//! has calls instead of guards. Begin with `readers`.
 #![allow(unsafe_code)]
 
 pub(super) mod lines;

@@ -1,4 +1,5 @@
 //! A semaphore whose permits come back when their holder dies.
+//! Begin with `permits`, the algorithm: a word for each permit names the thread that has it.
 #![allow(unsafe_code)]
 
 pub(super) mod permits;

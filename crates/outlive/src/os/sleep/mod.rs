@@ -1,6 +1,7 @@
 //! Sleeping until a word or a descriptor changes, and waking. `futex` sleeps on words, `pi` on one
 //! that lends priority; `poll` waits for descriptors, `socket` is one that others make readable,
 //! and `event` is both: a word and a descriptor.
+//! Begin with `futex`.
 
 pub(crate) mod event;
 pub(crate) mod futex;

@@ -1,5 +1,6 @@
 //! The clock of all deadlines and stamps (`clock`, from the TSC by `tsc`), deadlines by it, and the
 //! `pause` before something that failed is tried again.
+//! Begin with `clock`.
 
 pub(crate) mod clock;
 pub(crate) mod deadline;

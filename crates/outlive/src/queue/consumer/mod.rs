@@ -1,5 +1,5 @@
 //! The receiving end of a queue. What has types is here and in `received`; below it `reader` and
-//! the rest know bytes only.
+//! the rest know bytes only: begin there.
 //!
 //! | file | what |
 //! |---|---|

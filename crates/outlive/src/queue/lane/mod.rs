@@ -1,5 +1,6 @@
 //! A producer's lane: a ring of records that grows from file to file. One writes (`tail`), one
 //! reads (`head`) and says how far (`position`); loom models these.
+//! Begin with `record`.
 
 pub(crate) mod head;
 pub(crate) mod layout;

@@ -1,4 +1,5 @@
 //! Joining a queue and seeing who is there; `reclaim` removes what nobody needs any more.
+//! Begin with `Queue`, here.
 //!
 //! # Theory of operation
 //! The queue's directory is the table of members. A joiner holds a shared lock on the directory

@@ -1,6 +1,7 @@
 //! The sending end of a queue. What has types is here and in `slot`; `writer` knows bytes only:
 //! over its `lane`, and the consumer that it writes to (`addressee`). `refused` says why nothing
 //! was sent.
+//! Begin with `writer`.
 
 mod addressee;
 mod lane;

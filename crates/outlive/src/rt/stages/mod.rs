@@ -1,5 +1,6 @@
 //! A pipeline of stages that run by the clock and stop together: who may say stop (`latch`,
 //! `signal`), who lives (`board`, `lifeline`), the loop itself (`schedule`, `stage`, `pipeline`).
+//! Begin with `stage`.
 
 pub(super) mod board;
 pub(super) mod latch;

@@ -1,4 +1,5 @@
-//! What the kernel gives a real-time thread: priority and cores, locked and touched memory.
+//! A real-time thread and its memory: `realtime` asks the kernel for priority, a core and memory
+//! that stays; `memory` has the words of channels and boards. Begin with `realtime`.
 
 pub(super) mod memory;
 pub(super) mod realtime;

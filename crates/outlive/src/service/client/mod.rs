@@ -1,4 +1,6 @@
 //! The asking end of a service.
+//! Begin with `send` and `receive`, here. `calls` is both in one, `reply` what the client gets,
+//! `waits` what it sleeps on.
 #![allow(unsafe_code)]
 
 mod calls;

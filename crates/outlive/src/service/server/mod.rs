@@ -1,4 +1,6 @@
 //! The answering end of a service.
+//! Begin with `receive`, here, and `answers`, which go by the `ways` back to clients. `owed` is
+//! what could not be sent yet, `request` what the server gets.
 #![allow(unsafe_code)]
 
 mod answers;

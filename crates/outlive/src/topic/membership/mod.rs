@@ -1,5 +1,6 @@
 //! Joining a topic and seeing who is there. `pulse` is what each hot call looks at: forked? did
 //! members come or go? `reclaim` removes what nobody needs any more.
+//! Begin with `Topic`, here.
 //!
 //! # Theory of operation
 //! The topic's directory is the table of members. A joiner holds a shared lock on the directory

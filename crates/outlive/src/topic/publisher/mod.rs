@@ -1,5 +1,5 @@
 //! The publishing port of a topic. What has types is here, in `loan` and in `headed`; `writer`
-//! knows bytes only.
+//! knows bytes only: begin there.
 //!
 //! | file | what |
 //! |---|---|

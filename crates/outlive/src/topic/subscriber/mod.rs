@@ -1,5 +1,5 @@
 //! The receiving port of a topic. What has types is here, in `sample` and in `stream`; `reader`
-//! knows bytes only.
+//! knows bytes only: begin there.
 //!
 //! | file | what |
 //! |---|---|

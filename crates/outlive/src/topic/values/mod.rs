@@ -1,4 +1,5 @@
 //! Values that are encoded straight into shared memory and decoded straight from it.
+//! Begin with `publish_value` and `receive_value`, here; `msgpack` is for the types of serde.
 
 #[cfg(feature = "msgpack")]
 pub mod msgpack;

@@ -1,4 +1,5 @@
 //! Payload types that are known only when the program runs: what other languages open ports with.
+//! Begin with `PayloadType`, here; `shared` is how it lies in the `meta` of a topic or a queue.
 
 pub(crate) mod shared;
 

@@ -1,4 +1,5 @@
 //! Directories of a domain: who owns them, and their locks.
+//! Begin with `Dir`, one that is open and may be locked; `Access` says who may use a domain.
 #![allow(unsafe_code)]
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};

@@ -1,4 +1,5 @@
 //! Files that appear complete or not at all, and the checks before a file is believed.
+//! Begin with `Draft`, a file that has no name yet, and `open_checked`, its other half.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

@@ -1,4 +1,5 @@
 //! Sleeping on shared words, read-only mapped ones included.
+//! Begin with `wait` and `wake`; `wait_many` sleeps on several words where the kernel can.
 #![allow(unsafe_code)]
 
 use crate::os::process::sched;
