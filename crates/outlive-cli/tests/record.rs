@@ -385,3 +385,46 @@ fn a_file_that_exists_is_kept_and_the_remedy_is_named() {
     assert!(name.starts_with("record_2") && name.ends_with(".mcap"), "{name}");
     assert!(ran.err.contains(&format!("into {name} of")), "{}", ran.err);
 }
+
+/// It recorded nothing, said nothing, and ended with 0.
+#[test]
+fn a_named_topic_that_never_appears_is_4_and_named_with_what_was_meant() {
+    let home = Home::new("record-absent");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let left = node.topic::<u64>("/a/left").unwrap().publisher().unwrap();
+    left.publish(&7).unwrap();
+    let file = home.root().with_extension("mcap");
+    let record = format!("record --for 0.1 --history 1 --overwrite -o {}", file.display());
+    let waiting = "outlive: waiting for topic /a/lft; did you mean /a/left?\n";
+    for (args, code, messages, told, untold) in [
+        ("/a/lft", NOT_FOUND, 0, vec![waiting, "topic /a/lft never appeared\n"], "nobody"),
+        ("/a/left", DONE, 1, vec![], "waiting"),
+        ("a/left", DONE, 1, vec![], "waiting"),
+        ("/a/left /a/lft", NOT_FOUND, 1, vec![waiting, "topic /a/lft never appeared\n"], "nobody"),
+        ("/c /d", NOT_FOUND, 0, vec!["waiting for topic /d\n", "topics /c, /d never"], "mean"),
+        ("/b/* /?", DONE, 0, vec!["no topic matched /b/*, /?\n"], "waiting"),
+        ("--regex /b", DONE, 0, vec!["no topic matched /b\n"], "waiting"),
+        ("/a/* /b/*", DONE, 1, vec![], "matched"),
+        ("-a --exclude /a/*", DONE, 0, vec!["no topic to record appeared\n"], "waiting"),
+        ("/a/left --exclude /a/*", DONE, 0, vec!["topic /a/left is excluded\n"], "matched"),
+    ] {
+        let ran = home.run(&format!("{record} {args}"));
+        let said = format!("{args}: {}", ran.err);
+        assert_eq!(ran.code, Some(code), "{said}");
+        assert!(ran.err.contains(&format!("recorded {messages} message")), "{said}");
+        assert!(told.iter().all(|told| ran.err.contains(told)), "{said}");
+        assert!(!ran.err.contains(untold), "{said}");
+    }
+    // One that nobody publishes on is there, and one that comes is waited for.
+    let _reader = node.topic::<u64>("/read").unwrap().subscriber().unwrap();
+    home.run(&format!("{record} /read")).expect(DONE);
+    let late = home.start(&format!("{} /late", record.replace("0.1", "inf --count 1")), b"");
+    home.await_nodes(2);
+    let publisher = node.topic::<u64>("/late").unwrap().publisher().unwrap();
+    publisher.publish(&7).unwrap();
+    let told = late.end().expect(DONE).err;
+    assert!(told.contains("waiting for topic /late\n") && !told.contains("never"), "{told}");
+    let alone = home.run(&format!("{record} /b --domain empty")).expect(NOT_FOUND).err;
+    assert!(alone.contains("waiting for topic /b\n"), "{alone}");
+    assert_eq!(alone.matches("nobody is in domain empty").count(), 1, "{alone}");
+}

@@ -15,6 +15,7 @@ use crate::file::{EPOCH, Files, Gone, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
 use crate::ros2::{Layout, ToRos, epoch_ns};
+use crate::selection::rooted;
 use crate::{Error, Selection};
 
 /// How often topics that appeared are looked for, ns.
@@ -58,6 +59,8 @@ pub struct Recorder {
     sink: Sink,
     topics: Vec<Topic>,
     joined: HashSet<String>,
+    /// Topics that were gone before they could be joined.
+    gone: HashSet<String>,
     /// Topics that could not be joined: why, and when they are tried again.
     refused: HashMap<String, (String, u64)>,
     /// Publishers that are corrupt or may not be read, with the index of their topic.
@@ -159,6 +162,7 @@ impl Recorder {
             sink,
             topics: Vec::new(),
             joined: HashSet::new(),
+            gone: HashSet::new(),
             refused: HashMap::new(),
             given_up: HashSet::new(),
             before: HashMap::new(),
@@ -246,6 +250,13 @@ impl Recorder {
         };
         let corrupt = self.given_up.len() as u64;
         Progress { topics, file_bytes, memory_bytes, corrupt, ..self.progress }
+    }
+
+    /// Whether topic `name` has been there since the start, whether or not it could be joined.
+    pub fn has_met(&self, name: &str) -> bool {
+        let name = &*rooted(name);
+        let is_told = self.joined.contains(name) || self.refused.contains_key(name);
+        is_told || self.gone.contains(name) || self.seen.iter().any(|(seen, _)| seen == name)
     }
 
     /// What happened since the last call that a person may want to know: topics joined, losses,
@@ -409,6 +420,7 @@ impl Recorder {
             let missed = !done && *at_ns <= until_ns && self.selection.matches(name);
             if missed {
                 self.progress.missed += 1;
+                self.gone.insert(name.clone());
                 self.notes.push(format!("{name} was gone before it could be joined"));
             }
             !done && *at_ns > until_ns

@@ -69,7 +69,7 @@ fn read(patterns: &[impl AsRef<str>], regex: bool) -> Result<Vec<Pattern>, Error
 }
 
 /// Names may be given without their first `/`.
-fn rooted(name: &str) -> String {
+pub(crate) fn rooted(name: &str) -> String {
     if name.starts_with('/') { name.into() } else { format!("/{name}") }
 }
 

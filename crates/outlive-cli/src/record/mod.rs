@@ -1,5 +1,6 @@
 //! `outlive record`, `play`, `info`, `convert`, `recover`: files of messages.
 
+mod asked;
 mod control;
 mod convert;
 mod info;

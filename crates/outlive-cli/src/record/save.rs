@@ -9,8 +9,8 @@ use outlive_record::ros2::Definitions;
 use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selection};
 
 use super::How;
+use super::asked::Asked;
 use super::last::Asking;
-use crate::absent::note_if_nobody;
 use crate::clock::file_stamp;
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -50,16 +50,16 @@ that reads MCAP opens the files, including one whose recorder was killed, up to 
 pub(crate) struct RecordArgs {
     /// Topics, like /camera/front or '/arm/*'.
     #[arg(required_unless_present = "all", conflicts_with = "all", add = complete::topics())]
-    topics: Vec<String>,
+    pub(super) topics: Vec<String>,
     /// Record every topic.
     #[arg(long, short)]
-    all: bool,
+    pub(super) all: bool,
     /// Leave out these topics; patterns like TOPICS; may be repeated.
     #[arg(long, value_name = "TOPIC")]
     exclude: Vec<String>,
     /// Read TOPICS as regular expressions for the whole name.
     #[arg(long)]
-    regex: bool,
+    pub(super) regex: bool,
     /// File to write [default: record_DATE_TIME.mcap].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -144,6 +144,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         false => Selection::new(&args.topics, args.regex)?,
     };
     let selection = selection.except(&args.exclude, args.regex)?;
+    let mut asked = Asked::of(args, &selection);
     if !args.types.is_empty() && !matches!(args.profile, Whose::Ros2) {
         return Err(Failure::new(Code::Usage, "--types is for --profile ros2"));
     }
@@ -170,7 +171,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| format!("record_{}.mcap", file_stamp()).into());
     let mut recorder = Recorder::start(&node, selection, &output, record_options)?;
-    note_if_nobody(&Domain::of_node(&node));
+    asked.note_waiting(&recorder, &Domain::of_node(&node));
     let mut asking = match args.last {
         Some(_) => Some(Asking::new(&node, &args.save_service)?),
         None => None,
@@ -207,6 +208,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
             return Err(cut_short(recorder.leave(), e, is_last));
         }
     }
+    let absent = asked.absent(&recorder);
     let done = recorder.finish_or_count().map_err(|(e, done)| cut_short(*done, e, is_last))?;
     let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
     if done.left_out > 0 {
@@ -237,14 +239,16 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         bytes(done.payload_bytes),
         bytes(done.file_bytes),
     ));
-    Ok(code(&done))
+    asked.note_end(&absent, &done);
+    Ok(code(&done, !absent.is_empty()))
 }
 
-/// As of `topic echo`: one that is corrupt comes before what is lost.
-fn code(done: &Progress) -> Code {
+/// As of `topic echo`: corrupt comes before absent, and absent before lost.
+fn code(done: &Progress, is_absent: bool) -> Code {
     let lost = done.lost + done.left_out + done.topics_left_out + done.missed + done.unread;
     match lost {
         _ if done.corrupt > 0 => Code::Corrupt,
+        _ if is_absent => Code::NotFound,
         0 => Code::Done,
         _ => Code::Loss,
     }
@@ -313,7 +317,7 @@ mod tests {
         let ends = |change: fn(&mut Progress)| {
             let mut done = Progress::default();
             change(&mut done);
-            code(&done)
+            code(&done, false)
         };
         assert_eq!(ends(|_| ()), Code::Done);
         let losses: [fn(&mut Progress); 3] = [|p| p.missed = 1, |p| p.unread = 1, |p| p.lost = 1];
@@ -321,5 +325,10 @@ mod tests {
             assert_eq!(ends(change), Code::Loss);
         }
         assert_eq!(ends(|p| (p.corrupt, p.lost) = (1, 1)), Code::Corrupt);
+        let mut done = Progress::default();
+        done.lost = 1;
+        assert_eq!(code(&done, true), Code::NotFound);
+        done.corrupt = 1;
+        assert_eq!(code(&done, true), Code::Corrupt);
     }
 }

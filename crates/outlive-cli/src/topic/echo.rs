@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
-use super::{missing, names};
-use crate::absent::{hint, nobody, note_if_nobody};
+use super::{missing, note_waiting};
+use crate::absent::{nobody, note_if_nobody};
 use crate::clock::{duration, local};
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -301,11 +301,7 @@ impl Echo<'_> {
         }
         self.pending = left;
         if !self.told && !self.args.timeout.is_zero() {
-            for name in &self.pending {
-                let hint = hint(&self.domain, "topic", name, names(&self.domain));
-                let hint = if hint.starts_with(';') { hint } else { String::new() };
-                note(format_args!("waiting for topic {name}{hint}"));
-            }
+            note_waiting(&self.domain, &self.pending);
             if !self.pending.is_empty() {
                 note_if_nobody(&self.domain);
             }

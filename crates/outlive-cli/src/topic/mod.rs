@@ -20,7 +20,7 @@ use clap::Subcommand;
 use outlive::Domain;
 
 use crate::absent;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Outcome, note};
 use crate::options::DomainOptions;
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +53,15 @@ pub(crate) fn run(command: &TopicCommand, options: &DomainOptions) -> Outcome {
 /// There is no topic of this name.
 pub(crate) fn missing(domain: &Domain, name: &str) -> Failure {
     absent::missing(domain, "topic", name, names(domain))
+}
+
+/// Says that these topics are waited for, and which others may be meant.
+pub(crate) fn note_waiting(domain: &Domain, pending: &[String]) {
+    for name in pending {
+        let hint = absent::hint(domain, "topic", name, names(domain));
+        let hint = if hint.starts_with(';') { hint } else { String::new() };
+        note(format_args!("waiting for topic {name}{hint}"));
+    }
 }
 
 /// The topics there are; none where they cannot be read.
