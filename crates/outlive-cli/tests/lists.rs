@@ -55,6 +55,16 @@ fn a_topic_is_listed_with_its_type_counters_and_members() {
     publisher.signal(libc::SIGINT);
     publisher.end();
     assert_eq!(home.topics()[0]["publishers"][0]["state"], "closed");
+    // It said 1 B, which is of no value of theirs.
+    let plan = r#"topic pub /plan --type msgpack {"a":1} --linger inf"#;
+    let _plan = home.start(plan, b"");
+    while home.topics().as_array().unwrap().len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    for (name, told) in [("/cam/front", "[u8], bytes"), ("/plan", "json, msgpack")] {
+        let text = home.run(&format!("topic info {name}")).expect(DONE).text().to_owned();
+        assert_eq!(text.lines().nth(1), Some(format!("type      {told}").as_str()), "{text}");
+    }
 }
 
 #[test]

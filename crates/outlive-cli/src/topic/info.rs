@@ -10,7 +10,7 @@ use outlive::topic::{self, PublisherId, SourceInfo, SubscriberInfo};
 use serde::Serialize;
 
 use super::foreign::schema_text;
-use super::list::{Publisher, type_text};
+use super::list::{Publisher, is_sized, type_text};
 use super::missing;
 use crate::complete;
 use crate::exit::{CODES_HELP, Outcome, one_line, plain};
@@ -46,6 +46,8 @@ struct Info {
     r#type: String,
     encoding: &'static str,
     element_bytes: usize,
+    #[serde(skip)]
+    is_sized: bool,
     depth: u64,
     attributes: BTreeMap<String, String>,
     described: bool,
@@ -134,6 +136,7 @@ impl Info {
             r#type: type_text(&topic.type_name, topic.encoding),
             encoding: topic.encoding.as_str(),
             element_bytes: topic.element_bytes,
+            is_sized: is_sized(topic.encoding),
             depth: topic.depth,
             attributes: topic.attributes,
             described: description.is_some(),
@@ -158,9 +161,12 @@ impl Info {
 
     fn text(&self, paint: Paint) -> String {
         let mut out = String::new();
-        let size = bytes(self.element_bytes as u64);
+        let size = match self.is_sized {
+            true => format!(", {}", bytes(self.element_bytes as u64)),
+            false => String::new(),
+        };
         let _ = writeln!(out, "{}", paint.bold(&self.name));
-        let _ = writeln!(out, "type      {}, {}, {size}", one_line(&self.r#type), self.encoding);
+        let _ = writeln!(out, "type      {}, {}{size}", one_line(&self.r#type), self.encoding);
         let _ = writeln!(out, "depth     {} messages", self.depth);
         let _ = writeln!(out, "memory    {}", bytes(self.memory_bytes));
         for (key, value) in &self.attributes {

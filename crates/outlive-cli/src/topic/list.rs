@@ -29,7 +29,7 @@ struct Topic {
     r#type: String,
     encoding: &'static str,
     element_bytes: usize,
-    /// Whether values or elements have that size; else it is that of a byte.
+    /// If not, `element_bytes` is that of a byte.
     #[serde(skip)]
     is_sized: bool,
     depth: u64,
@@ -73,7 +73,7 @@ impl Topic {
             r#type: type_text(&info.type_name, info.encoding),
             encoding: info.encoding.as_str(),
             element_bytes: info.element_bytes,
-            is_sized: matches!(info.encoding, Encoding::Fixed | Encoding::Slice | Encoding::Headed),
+            is_sized: is_sized(info.encoding),
             depth: info.depth,
         }
     }
@@ -115,6 +115,11 @@ pub(super) fn state(info: &PublisherInfo) -> &'static str {
         (false, true) => "alive",
         (false, false) => "dead",
     }
+}
+
+/// Whether values or elements have a size of their own.
+pub(super) fn is_sized(encoding: Encoding) -> bool {
+    matches!(encoding, Encoding::Fixed | Encoding::Slice | Encoding::Headed)
 }
 
 /// The type as one writes it in Rust; an array bears the name of its elements.
