@@ -44,6 +44,24 @@ fn processes_start_in_order_and_stop_in_reverse_and_nothing_is_left() {
     robot.home.run("ps").expect(NOT_FOUND);
 }
 
+/// It named neither where it looked nor where a robot runs.
+#[test]
+fn who_asks_a_domain_without_a_robot_is_told_of_those_with_one() {
+    let robot = Robot::new("run-elsewhere", &format!("[process.camera]\ncommand = {IDLE}\n"));
+    let root = robot.home.root().display().to_string();
+    let told = |args: &str, there: &str| {
+        let ran = robot.home.run(&format!("{args} --domain arm")).expect(NOT_FOUND);
+        let said = format!("outlive: no robot runs in domain arm ({root}/arm){there}\n");
+        assert_eq!(ran.err, said, "{args}");
+    };
+    told("ps", &format!(", nor in another of {root}: start one with 'outlive run robot.toml'"));
+    let _running = robot.start();
+    robot.until_ready(&["camera"]);
+    for args in ["ps", "stop", "stop camera", "logs camera", "restart camera"] {
+        told(args, "; domain default has one: give --domain default");
+    }
+}
+
 #[test]
 fn a_killed_service_restarts_and_a_crash_loop_ends_at_its_limit() {
     let robot = Robot::new(

@@ -4,11 +4,13 @@ mod logs;
 mod ps;
 mod requests;
 
+use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use outlive::{Domain, Node};
 use outlive_run::config::Config;
 use outlive_run::{Outcome as Ended, RunDir, StartError, State, Supervisor, SupervisorOptions};
 
@@ -113,10 +115,35 @@ fn last_state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
     state.ok_or_else(|| nobody(options))
 }
 
+/// No robot runs in the domain: where that is, and which domains beside it have one.
 fn nobody(options: &DomainOptions) -> Failure {
     let said = options.domain().map(|domain| {
-        let name = domain.name();
-        format!("no robot runs in domain '{name}': start one with 'outlive run robot.toml'")
+        let (name, dir) = (domain.name(), domain.dir());
+        let root = dir.parent().unwrap_or(dir);
+        let there = match domains_with_robots(root, name).as_slice() {
+            [] => {
+                let root = root.display();
+                format!(", nor in another of {root}: start one with 'outlive run robot.toml'")
+            }
+            [one] => format!("; domain {one} has one: give --domain {one}"),
+            more => format!("; domains {} have one: give --domain", more.join(", ")),
+        };
+        format!("no robot runs in domain {name} ({}){there}", dir.display())
     });
     said.map_or_else(|e| e, |said| Failure::new(Code::NotFound, said))
+}
+
+/// Those of `root`, but for `own`, in which a supervisor runs, or one has died and left processes.
+fn domains_with_robots(root: &Path, own: &str) -> Vec<String> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let names = entries.filter_map(|e| e.file_name().into_string().ok());
+    let has_robot = |name: &String| {
+        let domain = Domain::of(&Node::builder().root(root).domain(name));
+        name != own
+            && domain.is_ok_and(|of| RunDir::of(&of).read().is_ok_and(|state| state.is_some()))
+    };
+    let names = names.filter_map(|name| name.strip_prefix(".run-").map(String::from));
+    let mut names: Vec<String> = names.filter(has_robot).collect();
+    names.sort();
+    names
 }
