@@ -24,7 +24,7 @@ pub(crate) struct RestartArgs {
     /// Process, as `outlive ps` shows it.
     #[arg(add = complete::processes())]
     name: String,
-    /// Time to wait until it is ready; 0: none.
+    /// Time to wait; 0: none.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
 }

@@ -29,7 +29,8 @@ Examples:
   outlive topic echo /imu --field gyro[2] --field accel.x
                                                   some parts of each
   outlive topic echo /imu --csv >imu.csv          a table for a spreadsheet
-  outlive topic echo /log --history 100           earlier messages first, even of the dead
+  outlive topic echo /log --history 100           include earlier messages, also from dead
+                                                  publishers
   outlive topic echo /camera --raw --until-left |
     ffplay -f rawvideo -pixel_format rgb24 -video_size 1920x1080 -
 
@@ -80,8 +81,8 @@ pub(crate) struct EchoArgs {
     until_left: bool,
 }
 
-const FORM: &str = "Form";
-const END: &str = "End";
+const FORM: &str = "Output format";
+const END: &str = "When to stop";
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

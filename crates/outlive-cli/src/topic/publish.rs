@@ -23,7 +23,7 @@ const EXAMPLES: &str = r#"Examples:
     plan | outlive topic pub /arm/goal - --rate 10
   A topic that does not exist yet, kept until Ctrl-C:
     outlive topic pub /mode '{"name": "idle"}' --type msgpack --linger inf
-  A video, decoded by ffmpeg at its own rate, for two subscribers that are waited for:
+  A video, decoded by ffmpeg at its own rate, after waiting for two subscribers:
     ffmpeg -re -i clip.mp4 -f rawvideo -pix_fmt rgb24 - |
       outlive topic pub /camera --from-stdin --frame-bytes 6220800 --wait-for-subscribers 2
   A file as 4 KiB messages, kept for late joiners until Ctrl-C:

@@ -34,10 +34,10 @@ pub(crate) enum TypesCommand {
 /// How text and lists without a bound are carried.
 #[derive(Args, Debug)]
 struct FormArgs {
-    /// Give text without a bound room for up to this many bytes.
+    /// Maximum bytes for unbounded strings.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     text_max: Option<u32>,
-    /// Give lists without a bound room for up to this many elements.
+    /// Maximum elements for unbounded lists.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     list_max: Option<u32>,
 }
