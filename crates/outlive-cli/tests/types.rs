@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use common::*;
 use expect_test::expect_file;
 use proto::{Type, message};
+use serde_json::{Value, json};
 use testkit::TempDomain;
 
 fn here() -> PathBuf {
@@ -331,9 +332,78 @@ fn two_types_are_compared_field_by_field() {
         let ran = home.run(&format!("types diff {a} {other}")).expect(DONE);
         assert_eq!(ran.text(), "both are the same type\n");
     }
+    // There was no such option.
+    let ran = home.run(&format!("types diff {a} {b} --json")).expect(MISMATCH);
+    let side = |of: &str| json!({ "path": "y", "type": of, "offset": 1 });
+    let told = json!([{ "message": "a/msg/A", "first": side("i8"), "second": side("u8") }]);
+    assert_eq!(parsed(&ran), told);
+    let ran = home.run(&format!("types diff {b} {c} --json")).expect(MISMATCH);
+    let side = |of: &str| json!({ "name": of, "bytes": 2, "align": 1 });
+    let told =
+        json!([{ "message": "b/msg/A", "first": side("b/msg/A"), "second": side("c/msg/A") }]);
+    assert_eq!(parsed(&ran), told);
+    assert_eq!(home.run(&format!("types diff {a} {old} --json")).json(), json!([]));
     home.run("types show geometry_msgs/Twist").expect(DONE);
     let ran = home.run("types show geometry_msgs/Twirl").expect(NOT_FOUND);
     assert!(ran.err.contains("geometry_msgs/Twirl is neither a file"), "{}", ran.err);
+}
+
+fn parsed(ran: &Ran) -> Value {
+    serde_json::from_slice(&ran.out).unwrap_or_else(|e| panic!("{e}: {}{}", ran.text(), ran.err))
+}
+
+#[test]
+fn json_of_types_has_what_is_shown_and_every_difference() {
+    let home = Home::new("types-json");
+    let more: String = (0..40).map(|i| format!("int8 n{i}\n")).collect();
+    let (first, second) = ("P p\nP[2] list\nint8 z\n", "P p\nP[3] list\nint8 z\n");
+    let files = Files::new(
+        "json",
+        &[
+            ("a/msg/A.msg", first),
+            ("a/msg/P.msg", "int8 x\n"),
+            ("b/msg/A.msg", second),
+            ("b/msg/P.msg", "int16 x\nint16 y\n"),
+            ("a/msg/Many.msg", &more),
+            ("b/msg/Many.msg", &more.replace("int8", "uint8")),
+            ("a/srv/S.srv", "int8 x\n---\nint8 y\n"),
+        ],
+    );
+    let shown = |of: &str| home.run(&format!("types show {} --json", files.path(of))).json();
+    let field = |path: &str, of: &str, at: u64| json!({ "path": path, "type": of, "offset": at });
+    let fields = json!([
+        field("p", "struct:1", 0),
+        field("p.x", "i8", 0),
+        field("list", "struct:1[2]", 1),
+        field("list.x", "i8", 1),
+        field("z", "i8", 3),
+    ]);
+    let told = json!([{ "name": "a/msg/A", "bytes": 4, "align": 1, "fields": fields }]);
+    assert_eq!(shown("a/msg/A.msg"), told);
+    let parts = shown("a/srv/S.srv");
+    let names: Vec<_> = parts.as_array().unwrap().iter().map(|part| &part["name"]).collect();
+    assert_eq!(names, ["a/srv/S_Request", "a/srv/S_Response"]);
+
+    let differences = |of: &str, with: &str| {
+        let (of, with) = (files.path(of), files.path(with));
+        parsed(&home.run(&format!("types diff {of} {with} --json")).expect(MISMATCH))
+    };
+    let told = differences("a/msg/A.msg", "b/msg/A.msg");
+    let paths = |side: &str| {
+        let all = told.as_array().unwrap().iter();
+        all.map(|one| one[side]["path"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    let first = ["-", "p.x", "-", "list", "list.x", "-", "z", "-"];
+    let second = ["-", "p.x", "p.y", "list", "list.x", "list.y", "z", "reserved"];
+    assert_eq!(paths("first"), first, "{told:#}");
+    assert_eq!(paths("second"), second, "{told:#}");
+    assert_eq!(told[0]["first"], json!({ "name": "a/msg/A", "bytes": 4, "align": 1 }));
+    // The text ends after some.
+    let many = differences("a/msg/Many.msg", "b/msg/Many.msg");
+    assert_eq!(many.as_array().unwrap().len(), 40);
+    let parts = differences("a/srv/S.srv", "a/msg/P.msg");
+    let last = parts.as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["message"], &last["second"]), (&json!("a/srv/S_Response"), &Value::Null));
 }
 
 /// It said that they are neither files nor messages of ROS.
@@ -354,6 +424,18 @@ fn two_descriptor_sets_are_compared_message_by_message() {
                 message robot.Old is missing in the second\n\
                 message robot.New is in the second only\n";
     assert_eq!(home.run(&format!("types diff {a} {b}")).expect(MISMATCH).text(), text);
+    let field = |of: &str| json!({ "path": "x", "type": of, "number": 1 });
+    let goal = json!({ "name": "robot.Goal", "fields": [field("double")] });
+    let old = json!({ "name": "robot.Old", "fields": [field("bool")] });
+    assert_eq!(home.run(&format!("types show {a} --json")).json(), json!([goal, old]));
+    let ran = home.run(&format!("types diff {a} {b} --json")).expect(MISMATCH);
+    let (goal, old, new) = ("robot.Goal", "robot.Old", "robot.New");
+    let told = json!([
+        { "message": goal, "first": field("double"), "second": field("int32") },
+        { "message": old, "first": { "name": old }, "second": null },
+        { "message": new, "first": null, "second": { "name": new } },
+    ]);
+    assert_eq!(parsed(&ran), told);
     let same = home.run(&format!("types diff {a} {a}")).expect(DONE);
     assert_eq!(same.text(), "both are the same type\n");
     let (msg, noise) = (files.path("Pose.msg"), files.path("noise"));

@@ -231,16 +231,37 @@ pub(crate) fn set_names(set: &[u8]) -> Result<Vec<String>, String> {
     Ok(messages(set)?.iter().map(|of| of.full_name().into()).collect())
 }
 
-/// The messages, and those that they use, as a `.proto` file has them.
-fn proto_text(messages: Vec<MessageDescriptor>) -> String {
-    let (mut next, mut enums) = (messages, Vec::<EnumDescriptor>::new());
+/// A message or an enum of a descriptor set.
+pub(crate) struct SetType {
+    pub(crate) name: String,
+    /// Its fields or values: name, type of a field, number.
+    pub(crate) parts: Vec<(String, Option<String>, i64)>,
+}
+
+/// All messages of a descriptor set and the enums that they use.
+pub(crate) fn set_types(set: &[u8]) -> Result<Vec<SetType>, String> {
+    let (messages, enums) = with_used(messages(set)?);
+    let fields = |of: &MessageDescriptor| SetType {
+        name: of.full_name().into(),
+        parts: of
+            .fields()
+            .map(|field| (field.name().into(), Some(type_text(&field)), field.number().into()))
+            .collect(),
+    };
+    let values = |of: &EnumDescriptor| SetType {
+        name: of.full_name().into(),
+        parts: of.values().map(|v| (v.name().into(), None, v.number().into())).collect(),
+    };
+    Ok(messages.iter().map(fields).chain(enums.iter().map(values)).collect())
+}
+
+/// The messages, and those and the enums that they use.
+fn with_used(messages: Vec<MessageDescriptor>) -> (Vec<MessageDescriptor>, Vec<EnumDescriptor>) {
+    let (mut all, mut enums) = (messages, Vec::<EnumDescriptor>::new());
     let mut seen = 0;
-    let mut text = String::new();
-    while let Some(message) = next.get(seen).cloned() {
+    while let Some(message) = all.get(seen).cloned() {
         seen += 1;
-        text += &format!("message {} {{\n", message.full_name());
         for field in message.fields() {
-            text += &format!("  {};\n", field_text(&field));
             let of = match field.kind() {
                 Kind::Message(entry) if entry.is_map_entry() => {
                     entry.map_entry_value_field().kind()
@@ -248,35 +269,67 @@ fn proto_text(messages: Vec<MessageDescriptor>) -> String {
                 kind => kind,
             };
             match of {
-                Kind::Message(of) if !next.contains(&of) => next.push(of),
+                Kind::Message(of) if !all.contains(&of) => all.push(of),
                 Kind::Enum(of) if !enums.contains(&of) => enums.push(of),
                 _ => {}
             }
         }
-        text += "}\n";
+    }
+    (all, enums)
+}
+
+/// The messages, and those that they use, as a `.proto` file has them.
+fn proto_text(messages: Vec<MessageDescriptor>) -> String {
+    let (messages, enums) = with_used(messages);
+    let mut text = String::new();
+    for message in messages {
+        text += &format!(
+            "message {} {{
+",
+            message.full_name()
+        );
+        for field in message.fields() {
+            let (of, name, number) = (type_text(&field), field.name(), field.number());
+            text += &format!(
+                "  {of} {name} = {number};
+"
+            );
+        }
+        text += "}
+";
     }
     for of in enums {
-        text += &format!("enum {} {{\n", of.full_name());
+        text += &format!(
+            "enum {} {{
+",
+            of.full_name()
+        );
         for value in of.values() {
-            text += &format!("  {} = {};\n", value.name(), value.number());
+            text += &format!(
+                "  {} = {};
+",
+                value.name(),
+                value.number()
+            );
         }
-        text += "}\n";
+        text += "}
+";
     }
     text.trim_end().into()
 }
 
-fn field_text(field: &FieldDescriptor) -> String {
-    let (kind, name, number) = (field.kind(), field.name(), field.number());
+fn type_text(field: &FieldDescriptor) -> String {
+    let kind = field.kind();
     if let Some(entry) = kind.as_message().filter(|of| of.is_map_entry()) {
         let (key, value) = (entry.map_entry_key_field(), entry.map_entry_value_field());
-        return format!("map<{:?}, {:?}> {name} = {number}", key.kind(), value.kind());
+        return format!("map<{:?}, {:?}>", key.kind(), value.kind());
     }
     let label = match field.cardinality() {
         Cardinality::Repeated => "repeated ",
         Cardinality::Required => "required ",
         Cardinality::Optional => "",
     };
-    format!("{label}{kind:?} {name} = {number}")
+    format!("{label}{kind:?}")
 }
 
 #[cfg(test)]

@@ -60,15 +60,16 @@ struct Info {
     subscribers: Vec<SubscriberRow>,
 }
 
+/// A field of a described type.
 #[derive(Serialize)]
-struct FieldRow {
+pub(crate) struct FieldRow {
     #[serde(skip)]
     level: usize,
     #[serde(skip)]
     name: String,
-    path: String,
-    r#type: String,
-    offset: usize,
+    pub(crate) path: String,
+    pub(crate) r#type: String,
+    pub(crate) offset: usize,
 }
 
 #[derive(Serialize)]
@@ -210,7 +211,13 @@ impl Info {
 }
 
 /// Appends the fields of `of`, those of structs inside it after them.
-fn list_fields(of: &FieldType, level: usize, path: &str, from: usize, out: &mut Vec<FieldRow>) {
+pub(crate) fn list_fields(
+    of: &FieldType,
+    level: usize,
+    path: &str,
+    from: usize,
+    out: &mut Vec<FieldRow>,
+) {
     for field in of.fields() {
         let dot = if path.is_empty() { "" } else { "." };
         let path = format!("{path}{dot}{}", field.name());

@@ -13,6 +13,7 @@ mod publish;
 mod publish_json;
 mod rate;
 
+pub(crate) use info::{FieldRow, list_fields};
 pub(crate) use list::type_text;
 
 use clap::Subcommand;

@@ -7,12 +7,13 @@
 //! | `rust`, `cpp`, `c`, `python` | source code |
 //! | `cdr` | what that has of CDR |
 //! | `import` | writes it: all files or none |
-//! | `show` | a type's fields; what differs between two |
+//! | `show`, `json` | a type's fields; what differs between two |
 
 mod c;
 mod cdr;
 mod cpp;
 mod import;
+mod json;
 mod model;
 mod names;
 mod python;

@@ -9,9 +9,10 @@ use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::{InterfaceFile, embedded_text};
 
 use super::FormArgs;
+use super::json::{self, Difference, Shown};
 use super::model::{self, Carried, Form, Library, Message, full_name};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, plain};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::topic::foreign;
 
 const SHOW_EXAMPLES: &str = "\
@@ -19,6 +20,7 @@ Examples:
   outlive types show my_msgs/msg/Pose.msg
   outlive types show geometry_msgs/Twist          a message of ROS
   outlive types show std_msgs/Header --text-max 32
+  outlive types show geometry_msgs/Twist --json | jq '.[].fields[].path'
   outlive types show robot.bin                    a descriptor set (protoc -o robot.bin ..)";
 
 const DIFF_EXAMPLES: &str = "\
@@ -36,6 +38,9 @@ pub(crate) struct ShowArgs {
     of: String,
     #[command(flatten)]
     form: FormArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Show what differs between two messages, or two descriptor sets; code 6 if something does.
@@ -50,14 +55,25 @@ pub(crate) struct DiffArgs {
     second: String,
     #[command(flatten)]
     form: FormArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn show(args: &ShowArgs) -> Outcome {
     if let Some(set) = descriptor_set(&args.of)? {
+        if args.json {
+            let types = set_types(&args.of, &set)?;
+            return print_json(&types.into_iter().map(Shown::from).collect::<Vec<_>>());
+        }
         let shown = foreign::set_text(&set).map_err(|why| no_set(&args.of, &why));
         return print(&plain(&shown?));
     }
     let Loaded { library, wanted, .. } = load(&args.of, args.form.form(Carried::Fixed))?;
+    if args.json {
+        let shown = wanted.iter().map(|index| Shown::of(&library.messages[*index]));
+        return print_json(&shown.collect::<Vec<_>>());
+    }
     let text = wanted.iter().map(|index| {
         let Message { full, description, .. } = &library.messages[*index];
         let text = description.to_text();
@@ -72,7 +88,7 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
 
 pub(super) fn diff(args: &DiffArgs) -> Outcome {
     let sets = (descriptor_set(&args.first)?, descriptor_set(&args.second)?);
-    let lines = match sets {
+    let (lines, differences) = match sets {
         (None, None) => message_differences(args)?,
         (Some(first), Some(second)) => set_differences(args, &first, &second)?,
         _ => {
@@ -80,18 +96,23 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
             return Err(Failure::new(Code::Usage, why));
         }
     };
-    if lines.is_empty() {
-        return print("both are the same type\n");
-    }
-    print(&plain(&(lines.join("\n") + "\n")))?;
+    match (lines.is_empty(), args.json) {
+        (true, true) => return print_json(&Vec::<Difference>::new()),
+        (true, false) => return print("both are the same type\n"),
+        (false, true) => print_json(&differences)?,
+        (false, false) => print(&plain(&(lines.join("\n") + "\n")))?,
+    };
     Ok(Code::Mismatch)
 }
 
-fn message_differences(args: &DiffArgs) -> Result<Vec<String>, Failure> {
+/// As text, and each of them.
+type Differences = (Vec<String>, Vec<Difference>);
+
+fn message_differences(args: &DiffArgs) -> Result<Differences, Failure> {
     let form = args.form.form(Carried::Fixed);
     let (first, second) = (load(&args.first, form)?, load(&args.second, form)?);
     let (a, b) = (&first.wanted, &second.wanted);
-    let mut lines = Vec::new();
+    let (mut lines, mut differences) = (Vec::new(), Vec::new());
     if a.len() != b.len() {
         lines.push(format!(
             "{} has {} parts, {} has {}",
@@ -104,16 +125,22 @@ fn message_differences(args: &DiffArgs) -> Result<Vec<String>, Failure> {
     let whole = first.named && second.named;
     for (a, b) in a.iter().zip(b) {
         let (a, b) = (&first.library.messages[*a], &second.library.messages[*b]);
-        if compared(&a.full, whole) != compared(&b.full, whole) {
+        let names = compared(&a.full, whole) != compared(&b.full, whole);
+        differences.extend(json::between(a, b, names));
+        if names {
             lines.push(format!("the name is {}, in the second {}", a.full, b.full));
         }
         lines.extend(of_the_second(a.description.differences(&b.description)));
     }
-    Ok(lines)
+    for (of, with, is_first) in [(&first, b, true), (&second, a, false)] {
+        let more = of.wanted.iter().skip(with.len());
+        differences.extend(more.map(|i| json::one_sided(&of.library.messages[*i], is_first)));
+    }
+    Ok((lines, differences))
 }
 
 /// Of all messages; what several use is said once.
-fn set_differences(args: &DiffArgs, a: &[u8], b: &[u8]) -> Result<Vec<String>, Failure> {
+fn set_differences(args: &DiffArgs, a: &[u8], b: &[u8]) -> Result<Differences, Failure> {
     let names = |path: &str, set| foreign::set_names(set).map_err(|why| no_set(path, &why));
     let (of_a, of_b) = (names(&args.first, a)?, names(&args.second, b)?);
     let (mut lines, mut said) = (Vec::new(), BTreeSet::new());
@@ -128,7 +155,8 @@ fn set_differences(args: &DiffArgs, a: &[u8], b: &[u8]) -> Result<Vec<String>, F
     }
     let only = of_b.iter().filter(|name| !of_a.contains(name));
     lines.extend(only.map(|name| format!("message {name} is in the second only")));
-    Ok(lines)
+    let (a, b) = (set_types(&args.first, a)?, set_types(&args.second, b)?);
+    Ok((lines, json::between_sets(a, b)))
 }
 
 fn of_the_second(lines: Vec<String>) -> impl Iterator<Item = String> {
@@ -141,6 +169,10 @@ fn descriptor_set(of: &str) -> Result<Option<Vec<u8>>, Failure> {
         return Ok(None);
     }
     fs::read(of).map(Some).map_err(|e| Failure::io(&format!("reading {of}"), &e))
+}
+
+fn set_types(path: &str, set: &[u8]) -> Result<Vec<foreign::SetType>, Failure> {
+    foreign::set_types(set).map_err(|why| no_set(path, &why))
 }
 
 fn no_set(of: &str, why: &str) -> Failure {
