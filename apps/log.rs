@@ -140,7 +140,10 @@ mod tests {
             text.lines().find_map(|line| line.strip_suffix(" lines were not written in time"));
         let skipped = told.and_then(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
         let numbers: Vec<usize> = text.lines().filter_map(|line| line.parse().ok()).collect();
-        assert_eq!(numbers, Vec::from_iter(0..numbers.len()), "the first of them, in order");
+        // The writer takes one out of the full channel when it gets to it; that makes room once.
+        assert!(numbers.is_sorted(), "in order: {numbers:?}");
+        assert_eq!(numbers[..WAITING_MAX], Vec::from_iter(0..WAITING_MAX), "the first of them");
+        assert!(numbers.len() <= WAITING_MAX + 1, "{} had room", numbers.len());
         assert_eq!(numbers.len() + skipped.expect("how many"), SAID);
     }
 }
