@@ -1,7 +1,5 @@
 //! Reads the bridge's file: what is carried, where to, how.
 
-use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 
 use outlive::{Domain, Node};
@@ -12,52 +10,13 @@ use toml::Spanned;
 use crate::pattern::Pattern;
 use crate::ros2::Known;
 use crate::ros2::config::{Ros2Config, Ros2Section};
+use crate::source::{ConfigError, Direction, Source};
 
 /// What files of `[tls]` hold, by their labels.
 const CERTIFICATE: [&str; 1] = ["CERTIFICATE"];
 const PRIVATE_KEY: [&str; 3] = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"];
 /// Rules at most.
 const RULES_MAX: usize = 256;
-
-/// What is wrong in the file, where, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ConfigError {
-    file: String,
-    line: usize,
-    column: usize,
-    what: String,
-    remedy: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, what, remedy } = self;
-        write!(f, "{file}:{line}:{column}: {what}: {remedy}")
-    }
-}
-
-/// Which way something is carried, seen from this machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Direction {
-    /// To the others.
-    Out,
-    /// From the others.
-    In,
-    /// Both.
-    #[default]
-    Both,
-}
-
-impl Direction {
-    pub(crate) fn goes_out(self) -> bool {
-        self != Self::In
-    }
-
-    pub(crate) fn comes_in(self) -> bool {
-        self != Self::Out
-    }
-}
 
 /// Zenoh's priorities: a link sends what is more urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -310,58 +269,7 @@ struct Reach<'a> {
     multicast: bool,
 }
 
-/// A file's text, to say where in it something is wrong.
-pub(crate) struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
 impl Source<'_> {
-    pub(crate) fn wrong(
-        &self,
-        span: Range<usize>,
-        what: impl Into<String>,
-        remedy: &str,
-    ) -> ConfigError {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        let (file, what, remedy) = (self.file.into(), what.into(), remedy.into());
-        ConfigError { file, line, column, what, remedy }
-    }
-
-    pub(crate) fn pattern(&self, text: &Spanned<String>) -> Result<Pattern, ConfigError> {
-        let wrong = |(what, remedy)| self.wrong(text.span(), what, remedy);
-        Pattern::new(text.get_ref()).map_err(wrong)
-    }
-
-    /// A rate is more than nothing.
-    pub(crate) fn rate(&self, rate: Option<&Spanned<f64>>) -> Result<(), ConfigError> {
-        match rate {
-            Some(rate) if !(*rate.get_ref() > 0.0 && *rate.get_ref() <= 1e6) => {
-                let what =
-                    format!("a rate of {} messages per second is out of range", rate.get_ref());
-                Err(self.wrong(rate.span(), what, "use more than 0 and at most 1000000"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// A number of `range`, or `default`.
-    pub(crate) fn number(
-        &self,
-        value: Option<Spanned<u64>>,
-        default: u64,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Result<u64, ConfigError> {
-        let Some(value) = value else { return Ok(default) };
-        if range.contains(value.get_ref()) {
-            return Ok(*value.get_ref());
-        }
-        let remedy = format!("use {} to {}", range.start(), range.end());
-        Err(self.wrong(value.span(), format!("{} is out of range", value.get_ref()), &remedy))
-    }
-
     fn endpoints(&self, all: Vec<Spanned<String>>) -> Result<Vec<String>, ConfigError> {
         for endpoint in &all {
             let text = endpoint.get_ref();

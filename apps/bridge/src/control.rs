@@ -18,7 +18,9 @@ use outlive::{ErrorKind, Node, NodeInfo, queue, service, topic};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
+use crate::failed::Failed;
 use crate::incoming::{self, Expected};
+use crate::link::Token;
 use crate::listed::Listed;
 use crate::log::say;
 use crate::outgoing;
@@ -29,7 +31,7 @@ use crate::services;
 use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name};
 use crate::stats::Snapshot;
 use crate::wire::Of;
-use crate::worker::{Failed, News};
+use crate::worker::News;
 
 /// Between two looks at the domain: how late a death or a new topic is seen at most.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -39,13 +41,6 @@ const EXPECTED_MAX: usize = 16 * ROUTES_MAX;
 const PROXIES_MAX: usize = 1024;
 /// Before those that could not have one are tried again: at first, and at most.
 const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
-
-/// A token that came or went.
-#[derive(Debug)]
-pub(crate) struct Token {
-    pub(crate) key: String,
-    pub(crate) there: bool,
-}
 
 /// When remote nodes that could not be shown are tried again, and how long after the last try.
 #[derive(Debug)]

@@ -17,11 +17,12 @@ use zenoh::pubsub::Subscriber;
 use zenoh::qos::Priority;
 use zenoh::sample::Sample;
 
+use crate::failed::Failed;
 use crate::port::{Port, Topic};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
-use crate::worker::{Failed, Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Messages that wait for our thread at most, or the topic's depth if that is more: a burst that
 /// fits into the rings is not dropped in between.

@@ -14,10 +14,9 @@ use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait};
 
 use crate::config::{Config, Mode};
-use crate::control::Token;
+use crate::failed::Failed;
 use crate::log::say;
 use crate::shared::Shared;
-use crate::worker::Failed;
 
 /// A broken link is tried again so often, ms: from, to.
 const RETRY_MS: (u64, u64) = (100, 1000);
@@ -25,6 +24,13 @@ const RETRY_MS: (u64, u64) = (100, 1000);
 const TELL_AFTER: Duration = Duration::from_secs(1);
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A token that came or went.
+#[derive(Debug)]
+pub(crate) struct Token {
+    pub(crate) key: String,
+    pub(crate) there: bool,
+}
 
 /// What Zenoh is told; all else is its default.
 fn settings(config: &Config) -> Vec<(&'static str, Value)> {

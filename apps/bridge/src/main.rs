@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config`, `pattern` | the file that says what is carried |
+//! | `config`, `source`, `pattern` | the file that says what is carried, and what is wrong in it |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
 //! | `listed` | the topics, services and queues of the domain |
 //! | `control` | what is here and there: what is to be carried |
@@ -12,13 +12,14 @@
 //! | `port` | a publisher of what comes in, and how much memory it may take |
 //! | `services`, `queues` | calls and queues, both sides |
 //! | `ros2` | topics and services to and from ROS 2 |
-//! | `link` | the Zenoh session |
+//! | `link` | the Zenoh session, and whose tokens come and go |
 //! | `stats` | counters, and how they are shown |
 //! | `log` | what is said, to whoever reads it |
 //! | `shared` | what all threads know |
 
 mod config;
 mod control;
+mod failed;
 #[cfg(test)]
 mod fixture;
 mod incoming;
@@ -34,6 +35,7 @@ mod routes;
 mod services;
 mod shared;
 mod silent;
+mod source;
 mod stats;
 mod wire;
 mod worker;
@@ -54,10 +56,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use config::Config;
 use control::Control;
+use failed::Failed;
 use log::say;
 use ros2::Known;
 use shared::{NODE_NAME, Shared};
-use worker::Failed;
 
 const HELP: &str = "\
 Carries topics, queues and services between machines, over Zenoh.

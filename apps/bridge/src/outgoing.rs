@@ -20,10 +20,11 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
+use crate::failed::Failed;
 use crate::shared::{Note, Shared, Speaker};
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
-use crate::worker::{Failed, Job, QUIET, Rests, Stop, Turn, Worker};
+use crate::worker::{Job, QUIET, Rests, Stop, Turn, Worker};
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

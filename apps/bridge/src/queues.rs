@@ -27,13 +27,14 @@ use zenoh::qos::Priority;
 use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
+use crate::failed::Failed;
 use crate::incoming::{ANSWER_MAX, ask};
 use crate::port::{LANE_BYTES, Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
-use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;

@@ -25,12 +25,13 @@ use zenoh::query::{ConsolidationMode, Query, QueryTarget, Queryable, Reply};
 use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
+use crate::failed::Failed;
 use crate::incoming::ask;
 use crate::port::{LANE_BYTES, Share};
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{ServiceNote, TypeNote};
-use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;

@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use outlive::Waitable;
 
+use crate::failed::Failed;
 use crate::shared::Shared;
 
 /// Without work for so long, nothing needs a thread.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
-
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 const RUNS: u8 = 0;
 const ASKED: u8 = 1;

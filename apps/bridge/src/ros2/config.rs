@@ -7,8 +7,8 @@ use toml::Spanned;
 
 use super::known::Known;
 use super::names;
-use crate::config::{ConfigError, Direction, Source};
 use crate::pattern::Pattern;
+use crate::source::{ConfigError, Direction, Source};
 
 /// The highest domain of ROS 2 on Linux.
 const DOMAIN_MAX: u64 = 232;

@@ -24,12 +24,13 @@ use super::Member;
 use super::config::{Becomes, Ros2Rule};
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
+use crate::failed::Failed;
 use crate::incoming::{WAITING_MAX, Waiting, ends};
 use crate::log::say;
 use crate::port;
 use crate::stats::Counted;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::{Failed, Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;

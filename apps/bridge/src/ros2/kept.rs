@@ -12,7 +12,7 @@ use zenoh::time::{NTP64, Timestamp};
 use zenoh::{Session, Wait};
 
 use super::names::{self, Attachment};
-use crate::worker::Failed;
+use crate::failed::Failed;
 
 /// Bytes kept of a topic at most, unless it is a single message.
 const KEPT_BYTES_MAX: usize = 64 << 20;

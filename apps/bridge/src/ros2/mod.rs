@@ -36,11 +36,12 @@ use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
-use crate::control::Token;
+use crate::failed::Failed;
+use crate::link::Token;
 use crate::log::say;
 use crate::routes::{Kind, Routes};
 use crate::shared::Shared;
-use crate::worker::{Failed, News};
+use crate::worker::News;
 use config::Ros2Config;
 pub(crate) use known::Known;
 use names::{Participant, Port, Remote, Topic};

@@ -17,9 +17,10 @@ use super::known::Known;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use super::{Epoch, Member};
+use crate::failed::Failed;
 use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
 use crate::stats::Counted;
-use crate::worker::{Failed, Job, Stop, Worker};
+use crate::worker::{Job, Stop, Worker};
 
 /// What a topic becomes there.
 pub(super) struct Way {
