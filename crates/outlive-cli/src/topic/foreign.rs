@@ -234,34 +234,24 @@ pub(crate) fn set_names(set: &[u8]) -> Result<Vec<String>, String> {
 /// A message or an enum of a descriptor set.
 pub(crate) struct SetType {
     pub(crate) name: String,
+    is_enum: bool,
     /// Its fields or values: name, type of a field, number.
     pub(crate) parts: Vec<(String, Option<String>, i64)>,
 }
 
 /// All messages of a descriptor set and the enums that they use.
 pub(crate) fn set_types(set: &[u8]) -> Result<Vec<SetType>, String> {
-    let (messages, enums) = with_used(messages(set)?);
-    let fields = |of: &MessageDescriptor| SetType {
-        name: of.full_name().into(),
-        parts: of
-            .fields()
-            .map(|field| (field.name().into(), Some(type_text(&field)), field.number().into()))
-            .collect(),
-    };
-    let values = |of: &EnumDescriptor| SetType {
-        name: of.full_name().into(),
-        parts: of.values().map(|v| (v.name().into(), None, v.number().into())).collect(),
-    };
-    Ok(messages.iter().map(fields).chain(enums.iter().map(values)).collect())
+    Ok(with_used(messages(set)?))
 }
 
 /// The messages, and those and the enums that they use.
-fn with_used(messages: Vec<MessageDescriptor>) -> (Vec<MessageDescriptor>, Vec<EnumDescriptor>) {
+fn with_used(messages: Vec<MessageDescriptor>) -> Vec<SetType> {
     let (mut all, mut enums) = (messages, Vec::<EnumDescriptor>::new());
-    let mut seen = 0;
-    while let Some(message) = all.get(seen).cloned() {
-        seen += 1;
+    let mut types = Vec::new();
+    while let Some(message) = all.get(types.len()).cloned() {
+        let mut parts = Vec::new();
         for field in message.fields() {
+            parts.push((field.name().into(), Some(type_text(&field)), field.number().into()));
             let of = match field.kind() {
                 Kind::Message(entry) if entry.is_map_entry() => {
                     entry.map_entry_value_field().kind()
@@ -274,46 +264,26 @@ fn with_used(messages: Vec<MessageDescriptor>) -> (Vec<MessageDescriptor>, Vec<E
                 _ => {}
             }
         }
+        types.push(SetType { name: message.full_name().into(), is_enum: false, parts });
     }
-    (all, enums)
+    types.extend(enums.iter().map(|of| SetType {
+        name: of.full_name().into(),
+        is_enum: true,
+        parts: of.values().map(|v| (v.name().into(), None, v.number().into())).collect(),
+    }));
+    types
 }
 
 /// The messages, and those that they use, as a `.proto` file has them.
 fn proto_text(messages: Vec<MessageDescriptor>) -> String {
-    let (messages, enums) = with_used(messages);
     let mut text = String::new();
-    for message in messages {
-        text += &format!(
-            "message {} {{
-",
-            message.full_name()
-        );
-        for field in message.fields() {
-            let (of, name, number) = (type_text(&field), field.name(), field.number());
-            text += &format!(
-                "  {of} {name} = {number};
-"
-            );
+    for SetType { name, is_enum, parts } in with_used(messages) {
+        text += &format!("{} {name} {{\n", if is_enum { "enum" } else { "message" });
+        for (name, of, number) in parts {
+            let of = of.map_or(String::new(), |of| of + " ");
+            text += &format!("  {of}{name} = {number};\n");
         }
-        text += "}
-";
-    }
-    for of in enums {
-        text += &format!(
-            "enum {} {{
-",
-            of.full_name()
-        );
-        for value in of.values() {
-            text += &format!(
-                "  {} = {};
-",
-                value.name(),
-                value.number()
-            );
-        }
-        text += "}
-";
+        text += "}\n";
     }
     text.trim_end().into()
 }
