@@ -66,7 +66,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn respond_part(&mut self, request: &Request<Q>, response: &R) -> Result<()> {
-        let done = self.put(request.client, request.id, frame::PART, response.bytes());
+        let done = self.ways.put(request.client, request.id, frame::PART, response.bytes());
         done.map_err(|e| self.not_answered(request, e))
     }
 
@@ -98,7 +98,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     /// Sends the last answer to a request; a client must not wait for one that cannot be sent.
     fn end(&mut self, request: &Request<Q>, kind: u64, bytes: &[u8]) -> Result<()> {
-        let done = self.put(request.client, request.id, kind, bytes);
+        let done = self.ways.put(request.client, request.id, kind, bytes);
         if let Err(e) = &done
             && !is_final(e)
         {

@@ -23,13 +23,12 @@ use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::ProducerId;
 use crate::queue::consumer::reader::Reader;
-use crate::queue::producer::refused::Refused;
 use crate::sync::fault;
 use crate::types::Payload;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use owed::{Owed, no_answer};
 use request::Request;
-use ways::{Found, Replies, Way};
+use ways::{Found, Replies, Ways};
 
 /// Requests that are taken in while the caller looks for cancellations.
 const BACKLOG_MAX: usize = 1024;
@@ -71,17 +70,13 @@ const OWED_NS: u64 = 2_000_000;
 #[derive(Debug)]
 pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     reader: Reader,
-    replies: Replies,
+    // After the reader: as it drops it calls clients, who look whether anybody serves.
+    pub(super) ways: Ways,
     term: u64,
-    pub(super) ways: Vec<Way>,
     backlog: VecDeque<Request<Q>>,
     pub(super) cancelled: VecDeque<(ProducerId, u64)>,
-    /// None of them is empty.
-    owed: Vec<Owed>,
-    uncalled: Option<Uncalled>,
+    owed: Owed,
     passed_over: u64,
-    /// Of all lanes of replies together.
-    memory_bytes_max: u64,
     _reply: PhantomData<fn(&R)>,
 }
 
@@ -90,15 +85,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         let term = reader.term();
         Self {
             reader,
-            replies,
+            ways: Ways::new(replies, uncalled),
             term,
-            ways: Vec::new(),
             backlog: VecDeque::new(),
             cancelled: VecDeque::new(),
-            owed: Vec::new(),
-            uncalled,
+            owed: Owed::default(),
             passed_over: 0,
-            memory_bytes_max: u64::MAX,
             _reply: PhantomData,
         }
     }
@@ -154,7 +146,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn memory_bytes(&self) -> u64 {
-        self.ways.iter().map(|way| way.writer.memory_bytes()).sum()
+        self.ways.memory_bytes()
     }
 
     /// Most shared memory that the lanes of replies to all clients may grow to together, bytes; no
@@ -176,7 +168,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn set_memory_bytes_max(&mut self, bytes: u64) {
-        self.memory_bytes_max = bytes;
+        self.ways.set_memory_bytes_max(bytes);
     }
 
     /// The next request, or `None` when there is none now. Never sleeps.
@@ -205,7 +197,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         // What was taken in before is a copy in a forked child.
         if !fault("service.backlog_in_child") {
-            self.replies.node.tend()?;
+            self.ways.node().tend()?;
         }
         loop {
             self.pass_over_taken_in();
@@ -213,7 +205,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 None => self.next_request()?,
                 request => request,
             };
-            let hasty = !self.owed.is_empty() || self.uncalled.is_some();
+            let hasty = !self.owed.is_empty() || self.ways.are_to_be_called();
             if request.is_some() || !self.reader.rest_also(None, hasty) {
                 return Ok(request);
             }
@@ -335,14 +327,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Whether nobody waits for an answer to a request of `client` any more, whether it was
     /// cancelled or not.
     fn is_over(&mut self, client: ProducerId, deadline: Deadline) -> bool {
-        let gone = match self.ways.iter_mut().find(|way| way.client == client) {
-            Some(way) => match way.writer.check_served() {
-                Err(Refused::Nobody) => way.writer.deserted().is_some(),
-                served => served.is_err() && !fault("service.backlog_in_child"),
-            },
-            None => true,
-        };
-        gone || deadline.has_passed()
+        self.ways.is_gone(client) || deadline.has_passed()
+    }
+
+    /// Tells a client at once that there is no answer, or as soon as that can be done.
+    fn will_not_answer(&mut self, client: ProducerId, id: u64, why: String) {
+        self.owed.add(client, id, why);
+        if !fault("server.refusal_waits") {
+            self.pay(Some(client));
+        }
+    }
+
+    /// Tells all whose answer could not be sent, or `only` one of them, that there is none.
+    fn pay(&mut self, only: Option<ProducerId>) {
+        let ways = &mut self.ways;
+        self.owed.pay(only, |client, id, why| ways.put(client, id, frame::REFUSED, why.as_bytes()));
     }
 
     /// Skips those next of the requests that were taken in for which nobody waits any more.
@@ -364,7 +363,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// When there is something to do without any news.
     fn next_due(&self) -> Deadline {
         let owed = if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) };
-        let owed = owed.min(self.uncalled.as_ref().map_or(Deadline::NEVER, Uncalled::due));
+        let owed = owed.min(self.ways.due());
         // Nobody calls when a lane that was put off has its turn.
         if fault("server.put_off_forgotten") { owed } else { owed.min(self.reader.due()) }
     }
@@ -404,8 +403,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             if kind == frame::CANCEL {
                 self.note_cancel(client, id);
             } else if (term == self.term || fault("service.any_term")) && !deadline.has_passed() {
-                match self.find_way(client, reply_port)? {
-                    Found::Way if self.owes_too_much(client) => {
+                match self.ways.find(client, reply_port)? {
+                    Found::Way if self.owed.is_too_much(client) => {
                         self.reader.put_off();
                         continue;
                     }
@@ -452,7 +451,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             self.reader.take(1);
         }
         self.forget_the_gone();
-        self.call_again();
+        self.ways.call_again();
         // A lane that could not be opened is tried again.
         let _ = self.reader.trouble();
         Ok(None)
@@ -479,12 +478,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 queue::Event::ProducerCorrupt { producer, .. } => producer,
                 queue::Event::ProducerJoined(_) => continue,
             };
-            self.ways.retain(|way| way.client != id);
+            self.ways.forget(id);
             let before = self.backlog.len();
             self.backlog.retain(|request| request.client != id);
             self.passed_over += (before - self.backlog.len()) as u64;
             self.cancelled.retain(|(client, _)| *client != id);
-            self.owed.retain(|owed| owed.client != id);
+            self.owed.forget(id);
         }
     }
 }

@@ -2,67 +2,72 @@
 
 use std::collections::VecDeque;
 
-use super::Server;
 use crate::queue::ProducerId;
-use crate::service::wire::frame;
-use crate::sync::fault;
-use crate::types::Payload;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// Requests of one client whose answer could not be sent and of which it is still to be told. From
 /// here on its further requests wait; those that were handed out before may add to them.
 const OWED_MAX: usize = 1024;
 
-/// What a client is to be told instead of answers that could not be sent: the ids of its requests,
-/// and what to say of each.
-#[derive(Debug)]
+/// What clients are to be told instead of answers that could not be sent.
+#[derive(Debug, Default)]
 pub(super) struct Owed {
-    pub(super) client: ProducerId,
+    /// Nothing is owed to none of them.
+    clients: Vec<Client>,
+}
+
+/// The ids of a client's requests, and what to say of each.
+#[derive(Debug)]
+struct Client {
+    id: ProducerId,
     told: VecDeque<(u64, String)>,
 }
 
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
-    /// A client is to be told that there is no answer.
-    #[cold]
-    fn owe(&mut self, client: ProducerId, id: u64, why: String) {
-        let known = self.owed.iter().position(|owed| owed.client == client);
-        let i = known.unwrap_or_else(|| {
-            self.owed.push(Owed { client, told: VecDeque::new() });
-            self.owed.len() - 1
-        });
-        self.owed[i].told.push_back((id, why));
+impl Owed {
+    pub(super) fn is_empty(&self) -> bool {
+        self.clients.is_empty()
     }
 
-    /// Tells a client at once that there is no answer, or as soon as that can be done.
-    pub(super) fn will_not_answer(&mut self, client: ProducerId, id: u64, why: String) {
-        self.owe(client, id, why);
-        if !fault("server.refusal_waits") {
-            self.pay(Some(client));
-        }
+    /// A client is to be told that there is no answer.
+    #[cold]
+    pub(super) fn add(&mut self, client: ProducerId, request: u64, why: String) {
+        let known = self.clients.iter().position(|c| c.id == client);
+        let i = known.unwrap_or_else(|| {
+            self.clients.push(Client { id: client, told: VecDeque::new() });
+            self.clients.len() - 1
+        });
+        self.clients[i].told.push_back((request, why));
     }
 
     /// Whether a client has left so much untaken that no more of its requests are received.
-    pub(super) fn owes_too_much(&self, client: ProducerId) -> bool {
-        self.owed.iter().any(|owed| owed.client == client && owed.told.len() >= OWED_MAX)
+    pub(super) fn is_too_much(&self, client: ProducerId) -> bool {
+        self.clients.iter().any(|c| c.id == client && c.told.len() >= OWED_MAX)
     }
 
-    /// Tells those whose answer could not be sent, or `only` one of them; each as much as has room
-    /// in its lane.
+    /// Tells those whose answer could not be sent, or `only` one of them, by `tell`; each as much
+    /// as has room in its lane.
     #[cold]
-    pub(super) fn pay(&mut self, only: Option<ProducerId>) {
-        let mut all = std::mem::take(&mut self.owed);
-        all.retain_mut(|owed| {
-            while only.is_none_or(|only| only == owed.client)
-                && let Some((id, why)) = owed.told.front()
+    pub(super) fn pay(
+        &mut self,
+        only: Option<ProducerId>,
+        mut tell: impl FnMut(ProducerId, u64, &str) -> Result<()>,
+    ) {
+        self.clients.retain_mut(|client| {
+            while only.is_none_or(|only| only == client.id)
+                && let Some((request, why)) = client.told.front()
             {
-                match self.put(owed.client, *id, frame::REFUSED, why.as_bytes()) {
+                match tell(client.id, *request, why) {
                     Err(e) if !is_final(&e) => break,
-                    _ => drop(owed.told.pop_front()),
+                    _ => drop(client.told.pop_front()),
                 }
             }
-            !owed.told.is_empty()
+            !client.told.is_empty()
         });
-        self.owed = all;
+    }
+
+    /// A client that is gone.
+    pub(super) fn forget(&mut self, client: ProducerId) {
+        self.clients.retain(|c| c.id != client);
     }
 }
 

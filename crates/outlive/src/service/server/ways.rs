@@ -1,9 +1,9 @@
 //! The ways back to clients: found when a request comes, and what goes through them.
 #![allow(unsafe_code)]
 
-use super::Server;
 use crate::domain::name::TopicName;
 use crate::node::Node;
+use crate::os::time::deadline::Deadline;
 use crate::queue::ProducerId;
 use crate::queue::lane::layout::FIRST_BYTES;
 use crate::queue::membership::meta::Meta;
@@ -11,9 +11,8 @@ use crate::queue::membership::{Queue, Site};
 use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::service::wire::frame::{self, ReplyHead, reply_bytes};
-use crate::service::wire::site;
+use crate::service::wire::site::{self, Uncalled};
 use crate::sync::fault;
-use crate::types::Payload;
 use crate::{Error, ErrorKind, Result};
 
 /// What a server needs to find its clients.
@@ -40,10 +39,10 @@ impl Drop for Replies {
 
 /// The way back to one client.
 #[derive(Debug)]
-pub(in crate::service) struct Way {
-    pub(super) client: ProducerId,
+struct Way {
+    client: ProducerId,
     port: u64,
-    pub(super) writer: Writer,
+    writer: Writer,
 }
 
 impl Way {
@@ -64,13 +63,75 @@ pub(super) enum Found {
     NotYet,
 }
 
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
+/// The ways back to all clients.
+#[derive(Debug)]
+pub(in crate::service) struct Ways {
+    replies: Replies,
+    open: Vec<Way>,
+    uncalled: Option<Uncalled>,
+    /// Of all lanes of replies together.
+    memory_bytes_max: u64,
+}
+
+impl Ways {
+    pub(super) fn new(replies: Replies, uncalled: Option<Uncalled>) -> Self {
+        Self { replies, open: Vec::new(), uncalled, memory_bytes_max: u64::MAX }
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.replies.node
+    }
+
+    fn service(&self) -> &str {
+        self.replies.service.as_str()
+    }
+
+    #[cfg(test)]
+    pub(in crate::service) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Shared memory that the lanes take right now, bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.open.iter().map(|way| way.writer.memory_bytes()).sum()
+    }
+
+    pub(super) fn set_memory_bytes_max(&mut self, bytes: u64) {
+        self.memory_bytes_max = bytes;
+    }
+
+    /// When clients that did not hear that this server came are to be told.
+    pub(super) fn due(&self) -> Deadline {
+        self.uncalled.as_ref().map_or(Deadline::NEVER, Uncalled::due)
+    }
+
+    /// Whether some are still to be told.
+    pub(super) fn are_to_be_called(&self) -> bool {
+        self.uncalled.is_some()
+    }
+
+    /// Whether nobody waits at the end of a client's way any more, or there is none.
+    pub(super) fn is_gone(&mut self, client: ProducerId) -> bool {
+        match self.open.iter_mut().find(|way| way.client == client) {
+            Some(way) => match way.writer.check_served() {
+                Err(Refused::Nobody) => way.writer.deserted().is_some(),
+                served => served.is_err() && !fault("service.backlog_in_child"),
+            },
+            None => true,
+        }
+    }
+
+    /// A client that is gone.
+    pub(super) fn forget(&mut self, client: ProducerId) {
+        self.open.retain(|way| way.client != client);
+    }
+
     /// Opens the way back to a client. What is wrong with it harms nobody else.
     ///
     /// # Errors
     /// `ForkedChild`.
-    pub(super) fn find_way(&mut self, client: ProducerId, port: u64) -> Result<Found> {
-        let known = self.ways.iter().position(|way| way.client == client && way.port == port);
+    pub(super) fn find(&mut self, client: ProducerId, port: u64) -> Result<Found> {
+        let known = self.open.iter().position(|way| way.client == client && way.port == port);
         let i = match known {
             Some(i) => i,
             None => {
@@ -81,24 +142,24 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                     Ok(false) => return Ok(Found::Nobody),
                     Err(_) => return Ok(Found::NotYet),
                 }
-                match self.open_way(&site) {
-                    Ok(Some(writer)) => self.ways.push(Way { client, port, writer }),
+                match self.open_one(&site) {
+                    Ok(Some(writer)) => self.open.push(Way { client, port, writer }),
                     Ok(None) => return Ok(Found::NotYet),
                     Err(e) => return failed(e),
                 }
-                self.ways.len() - 1
+                self.open.len() - 1
             }
         };
-        match self.ways[i].writer.check_served() {
+        match self.open[i].writer.check_served() {
             Ok(()) => Ok(Found::Way),
             // To pass its request over cannot be undone.
-            Err(Refused::Nobody) if self.ways[i].is_in_doubt() => Ok(Found::NotYet),
-            Err(refused) => failed(self.ways.swap_remove(i).writer.error(refused)),
+            Err(Refused::Nobody) if self.open[i].is_in_doubt() => Ok(Found::NotYet),
+            Err(refused) => failed(self.open.swap_remove(i).writer.error(refused)),
         }
     }
 
     /// Joins the reply queue of a client; `None` while somebody removes or cleans it.
-    fn open_way(&self, site: &Site) -> Result<Option<Writer>> {
+    fn open_one(&self, site: &Site) -> Result<Option<Writer>> {
         let Replies { node, meta, bound_bytes, .. } = &self.replies;
         let Some((queue, joining)) = Queue::join_now(node, site, meta)? else { return Ok(None) };
         let open = |queue| Writer::open(queue, *bound_bytes, FIRST_BYTES);
@@ -121,13 +182,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         kind: u64,
         bytes: &[u8],
     ) -> Result<()> {
-        let Some(i) = self.ways.iter().position(|way| way.client == client) else {
+        let Some(i) = self.open.iter().position(|way| way.client == client) else {
             return Err(self.client_died(client));
         };
         if self.memory_bytes_max < u64::MAX {
             self.divide(i);
         }
-        let way = &mut self.ways[i];
+        let way = &mut self.open[i];
         let meta = &way.writer.queue().meta;
         if kind != frame::REFUSED && !meta.fits(bytes.len()) {
             return Err(self.misfit(bytes.len()));
@@ -161,9 +222,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Bounds the lane of `ways[i]` by what the others leave of the maximum.
     #[cold]
     fn divide(&mut self, i: usize) {
-        let others = self.memory_bytes() - self.ways[i].writer.memory_bytes();
+        let others = self.memory_bytes() - self.open[i].writer.memory_bytes();
         let left = self.memory_bytes_max.saturating_sub(others);
-        self.ways[i].writer.set_bound_bytes(left.min(self.replies.bound_bytes));
+        self.open[i].writer.set_bound_bytes(left.min(self.replies.bound_bytes));
     }
 
     #[cold]

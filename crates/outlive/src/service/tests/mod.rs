@@ -291,7 +291,8 @@ fn other_types_are_a_mismatch_and_tools_see_who_is_there() {
     assert_eq!(e.kind(), ErrorKind::TypeMismatch);
     assert!(e.to_string().contains("-> u64[slice, 8 B]"), "{e}");
     assert!(e.to_string().starts_with("opening service /s: "), "{e}");
-    assert!(e.to_string().ends_with("use the same types, or another service"), "{e}");
+    let end = "use the same types, or another service; it has live members: test (node 1)";
+    assert!(e.to_string().ends_with(end), "{e}");
     assert_eq!(n.service::<u64, u64>("/s/").unwrap_err().kind(), ErrorKind::InvalidName);
     let domain = Domain::of(&settings(&dir)).unwrap();
     let info = &domain.services().unwrap()[0];
