@@ -309,6 +309,17 @@ impl Error {
         }
     }
 
+    /// The same, with more about what to do next.
+    #[cold]
+    pub(crate) fn and_remedy(&self, more: &str) -> Self {
+        match &*self.0 {
+            Inner::Told(t) => {
+                Self::new(t.kind, &*t.what, &*t.object, format!("{}; {more}", t.remedy))
+            }
+            Inner::Refused(kind, by) => by.error(*kind).and_remedy(more),
+        }
+    }
+
     /// There is too little of something now.
     pub(crate) fn is_lack(&self) -> bool {
         matches!(self.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)

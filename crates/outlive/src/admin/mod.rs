@@ -19,9 +19,10 @@ use crate::rt;
 use crate::service;
 use crate::sync::fault;
 use crate::topic::look::{audit, inspect};
+use crate::topic::membership::entry::{Entry, list};
 use crate::topic::membership::meta::Meta;
 use crate::topic::membership::reclaim::reclaim;
-use crate::topic::membership::{Entry, RingHeader, list};
+use crate::topic::membership::ring_header::RingHeader;
 use crate::topic::{self, PublisherId, PublisherInfo, SubscriberInfo};
 use crate::{ErrorKind, Result};
 

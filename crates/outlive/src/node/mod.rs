@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | `token`, `peer` | its own liveness word; those of others, as hint and as proof |
+//! | `living` | those that keep a name to its type, as an error names them |
 //! | `ports`, `layout` | its publishers, subscribers and so on, in the node's file |
 //! | `watch` | waiting for the end of another node |
 //! | `threads/` | tokens of threads that hold locks |
@@ -15,6 +16,7 @@
 //! May use `os`, `domain` and `types`. Begin with `token`, then `peer`.
 
 pub(crate) mod layout;
+pub(crate) mod living;
 pub(crate) mod peer;
 mod ports;
 #[cfg(test)]

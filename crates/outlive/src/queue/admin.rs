@@ -15,11 +15,11 @@ use super::lane::head::{Head, Next};
 use super::lane::position::{Place, Position};
 use super::lane::record::Shape;
 use super::lane::segment::{Segment, segment_path};
+use super::membership::entry::{self, Entry};
 use super::membership::meta::Meta;
 use super::membership::reclaim;
 use super::membership::reclaim::{Unread, has_consumer};
 use super::membership::table::Table;
-use super::membership::{self, Entry};
 use crate::domain::name::{TopicName, named_dirs};
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
@@ -145,7 +145,7 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
 
 /// Lanes with the numbers of their segments, in order.
 pub(super) fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
-    let mut lanes = reclaim::lanes(membership::list(dir)?);
+    let mut lanes = reclaim::lanes(entry::list(dir)?);
     lanes.sort();
     Ok(lanes)
 }
@@ -249,12 +249,12 @@ pub(crate) fn check_queue(
     dir: &Path,
     faults: &mut Vec<String>,
 ) -> Result<usize> {
-    let names = membership::list(dir)?;
+    let names = entry::list(dir)?;
     let (meta, table) = match (Meta::read(dir, &domain.access), Table::open_existing(dir, domain)) {
         (Ok(meta), Ok(table)) => (meta, table),
         (Err(e), _) | (_, Err(e)) if e.kind() == ErrorKind::NotFound => {
             // Being made or removed: then no lane may be in it any more.
-            let names = membership::list(dir).unwrap_or_default();
+            let names = entry::list(dir).unwrap_or_default();
             if names.iter().any(|e| matches!(e, Entry::Lane { .. })) {
                 faults.push(format!("{}: a lane without meta or consumer", dir.display()));
             }
@@ -291,7 +291,7 @@ fn check_lane(
         let walk = Walk::from(table, Some(slot)).run(domain, dir, id, shape);
         let (from, Some(broken)) = (walk.from, walk.broken) else { return Ok(()) };
         let broken = broken?;
-        let names = match membership::list(dir) {
+        let names = match entry::list(dir) {
             Err(e) if !e.is_lack() => return Ok(()),
             names => names?,
         };

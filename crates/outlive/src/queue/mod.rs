@@ -47,6 +47,7 @@
 //! | `builder` | opening a producer or the consumer: begin here |
 //! | `producer/` | the producing half; room for the next record |
 //! | `consumer/` | the consuming half: what is in hand, taking over, sleeping, order |
+//! | `event` | what happened to the producers, for the consumer |
 //! | `lane/` | a lane's files and the algorithms: records, both ends, progress |
 //! | `membership/` | what all agree on; who consumes; removing what nobody needs, on proof |
 //! | `admin` | listing, cleaning, and the invariants of the shared bytes |
@@ -55,6 +56,7 @@
 pub(crate) mod admin;
 pub(crate) mod builder;
 pub(crate) mod consumer;
+pub(crate) mod event;
 pub(crate) mod lane;
 pub(crate) mod membership;
 pub(crate) mod peek;
@@ -65,9 +67,9 @@ mod tests;
 pub use admin::{Info, LaneInfo};
 pub use builder::{BOUND_BYTES_DEFAULT, Builder};
 pub use consumer::Held;
-pub use consumer::reader::Event;
 #[doc(no_inline)]
 pub use consumer::{Consumer, received::Received};
+pub use event::Event;
 pub use lane::ProducerId;
 pub use peek::Unread;
 #[doc(no_inline)]

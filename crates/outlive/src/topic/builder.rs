@@ -15,7 +15,8 @@ use super::subscriber::Subscriber;
 use super::subscriber::reader::{Reader, SubscriberOptions};
 use crate::domain::name::TopicName;
 use crate::node::Node;
-use crate::types::payload::{Encoding, Payload};
+use crate::types::encoding::Encoding;
+use crate::types::payload::Payload;
 use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 

@@ -49,7 +49,7 @@ pub(crate) mod values;
 pub use builder::{BORROWS_DEFAULT, Builder, MEMORY_BYTES_DEFAULT};
 pub use chunks::segments;
 pub use look::inspect::{HeldInfo, Info, PublisherInfo, SourceInfo, SubscriberInfo};
-pub use membership::PublisherId;
+pub use membership::entry::PublisherId;
 pub use publisher::loan::Unpublished;
 pub use publisher::refused::TryPublishError;
 pub use publisher::room::Waited;

@@ -11,7 +11,8 @@ use std::marker::PhantomData;
 use zerocopy::IntoBytes;
 
 use super::describe::TypeDescription;
-use super::payload::{Encoding, Message, Payload, are_elements, is_element, sealed};
+use super::encoding::Encoding;
+use super::payload::{Message, Payload, are_elements, is_element, sealed};
 
 /// A header `H` followed by any number of elements `E`, as one payload: an image with its pixels, a
 /// scan with its ranges. The type's name is that of the header.

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use super::describe::{Scalar, TypeDescription};
+use super::encoding::Encoding;
 use super::payload_type::PayloadType;
 
 use crate::sync::fault;
@@ -250,121 +251,6 @@ impl<T: Message, const N: usize> Message for [T; N] {
     }
 }
 
-/// How payload bytes are encoded; stored in the topic's `meta`.
-///
-/// # Examples
-/// ```
-/// use outlive::{Encoding, MsgPack, PayloadType, msg::Image};
-///
-/// assert_eq!(PayloadType::of::<f64>().encoding(), Encoding::Fixed);
-/// assert_eq!(PayloadType::of::<[f64]>().encoding(), Encoding::Slice);
-/// assert_eq!(PayloadType::of::<[u8]>().encoding(), Encoding::Bytes);
-/// assert_eq!(PayloadType::of::<Image>().encoding(), Encoding::Headed);
-/// assert_eq!(PayloadType::of::<MsgPack<String>>().encoding(), Encoding::MessagePack);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[repr(u32)]
-pub enum Encoding {
-    /// One value of a fixed-size type.
-    Fixed = 1,
-    /// Any number of values of a fixed-size type.
-    Slice = 2,
-    /// Raw bytes.
-    Bytes = 3,
-    /// One MessagePack value.
-    MessagePack = 4,
-    /// A value of a fixed-size type, the header, then any number of elements of another.
-    Headed = 5,
-    /// One message of ROS 2 as CDR; the schema is its definition.
-    Cdr = 6,
-    /// One message of Protocol Buffers; the schema is a `FileDescriptorSet`.
-    Protobuf = 7,
-    /// One FlatBuffer; the schema is the binary one, `.bfbs`.
-    FlatBuffer = 8,
-    /// One JSON value; the schema is JSON Schema.
-    Json = 9,
-    /// One stream of Arrow's IPC format; the schema is its first message.
-    Arrow = 10,
-}
-
-impl Encoding {
-    const ALL: [Self; 10] = {
-        use Encoding::*;
-        [Fixed, Slice, Bytes, MessagePack, Headed, Cdr, Protobuf, FlatBuffer, Json, Arrow]
-    };
-
-    pub(crate) fn from_raw(raw: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|e| *e as u32 == raw)
-    }
-
-    /// The encoding of that name, as [`Encoding::as_str`] gives it; `None` if there is none.
-    ///
-    /// # Examples
-    /// ```
-    /// use outlive::Encoding;
-    ///
-    /// assert_eq!(Encoding::from_name("json"), Some(Encoding::Json));
-    /// assert_eq!(Encoding::from_name("yaml"), None);
-    /// ```
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|e| e.as_str() == name)
-    }
-
-    /// `fixed`, `slice`, `bytes`, `msgpack`, `headed`, `cdr`, `protobuf`, `flatbuffer`, `json` or
-    /// `arrow`.
-    ///
-    /// # Examples
-    /// ```
-    /// use outlive::Encoding;
-    ///
-    /// assert_eq!(Encoding::MessagePack.as_str(), "msgpack");
-    /// assert_eq!(Encoding::from_name("msgpack"), Some(Encoding::MessagePack));
-    /// ```
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Slice => "slice",
-            Self::Bytes => "bytes",
-            Self::MessagePack => "msgpack",
-            Self::Headed => "headed",
-            Self::Cdr => "cdr",
-            Self::Protobuf => "protobuf",
-            Self::FlatBuffer => "flatbuffer",
-            Self::Json => "json",
-            Self::Arrow => "arrow",
-        }
-    }
-
-    /// For people.
-    pub(crate) fn display_name(self) -> &'static str {
-        if self == Self::MessagePack { "MessagePack" } else { self.as_str() }
-    }
-
-    /// Whether others define the encoding: payload and schema are theirs, and travel as they are.
-    ///
-    /// # Examples
-    /// ```
-    /// use outlive::Encoding;
-    ///
-    /// assert!(Encoding::Protobuf.is_foreign() && Encoding::Json.is_foreign());
-    /// assert!(!Encoding::MessagePack.is_foreign()); // encoded by this crate, and has no schema
-    /// ```
-    pub const fn is_foreign(self) -> bool {
-        use Encoding::*;
-        matches!(self, Cdr | Protobuf | FlatBuffer | Json | Arrow)
-    }
-
-    /// Alignment of payloads of a foreign encoding, so that they can be read in place, bytes.
-    pub(crate) const fn foreign_align(self) -> usize {
-        match self {
-            Self::Arrow => 64,
-            Self::FlatBuffer | Self::Cdr => 8,
-            _ => 1,
-        }
-    }
-}
-
 pub(crate) mod sealed {
     // Public in a private module: nobody else can implement `Payload`.
     #[allow(unreachable_pub)]
@@ -430,7 +316,9 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     /// The type as all members must agree on it.
     #[doc(hidden)]
     fn payload_type() -> PayloadType {
-        PayloadType::from_rust::<Self>()
+        let form = (size_of::<Self::Element>(), align_of::<Self::Element>());
+        let (name, description) = (Self::payload_type_name(), Self::describe_payload());
+        PayloadType::described(Self::ENCODING, name, form, &description)
     }
 
     /// Length of a payload of `len` elements, if there is such a payload.
@@ -474,6 +362,22 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     /// As `cast`; valid for writes as well, and nobody else reads or writes there during `'a`.
     #[doc(hidden)]
     unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self;
+}
+
+impl PayloadType {
+    /// The type of a Rust type.
+    ///
+    /// # Examples
+    /// ```
+    /// use outlive::{Encoding, PayloadType};
+    ///
+    /// let scan = PayloadType::of::<[f32]>();
+    /// assert_eq!((scan.name(), scan.encoding()), ("f32", Encoding::Slice));
+    /// assert!(scan.differences(&PayloadType::of::<[f32]>()).is_empty());
+    /// ```
+    pub fn of<T: Payload + ?Sized>() -> Self {
+        T::payload_type()
+    }
 }
 
 /// Whether `bytes`, aligned and as long as an element, are one.

@@ -15,6 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::joining::join_until;
 use crate::domain::name::TopicName;
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::Node;
@@ -24,7 +25,7 @@ use crate::os::fs::file::{Draft, Expect};
 use crate::os::fs::filelock;
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork::NotInChild;
-use crate::os::process::{fork, memory, sched};
+use crate::os::process::{fork, memory};
 use crate::os::sleep::pi::PiWord;
 use crate::os::syserr;
 use crate::os::time::deadline::Deadline;
@@ -34,9 +35,6 @@ use crate::types::payload::require_any_bytes;
 use crate::types::{Encoding, Message, PayloadType};
 use crate::{Error, ErrorKind, Result};
 use layout::{LockKind, file as at, head};
-
-/// How long one sleeps that finds a cleaner, or a quicker one, in its way.
-const RETRY_NS: u64 = 50_000;
 
 /// What all users of an object must agree on.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,7 +275,7 @@ impl Object {
         let domain = node.domain();
         let path = domain.locks().join(name.file());
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
-        loop {
+        join_until(&format!("opening {}", ty.kind.as_str()), &name, deadline, || {
             let opened = match open(domain, &path, ty, name.as_str()) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {
                     create(domain, &path, ty, &threads, value)
@@ -288,21 +286,16 @@ impl Object {
                 Ok(Some((map, lock))) => {
                     let base = map.bytes(at::OBJECT, ty.bytes)?.cast_mut();
                     let Some(base) = NonNull::new(base) else { unreachable!("inside a mapping") };
-                    return Self::new(node, base, ty, Memory::File(path, map, lock));
+                    Self::new(node, base, ty, Memory::File(path.clone(), map, lock)).map(Some)
                 }
                 // A cleaner has it, or was quicker.
-                Ok(None) => {}
-                Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {}
-                Err(e) => return Err(e),
+                Ok(None) => Ok(None),
+                Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
+                    Ok(None)
+                }
+                Err(e) => Err(e),
             }
-            if deadline.has_passed() {
-                let remedy = "a stopped 'outlive clean' may hold it: continue or end it";
-                let what = format!("opening {}", ty.kind.as_str());
-                return Err(Error::new(ErrorKind::Timeout, what, name.as_str(), remedy));
-            }
-            // No yield: who has it may be of a lower priority, on this core.
-            sched::sleep_until(Deadline::in_ns(RETRY_NS));
-        }
+        })
     }
 
     /// Runs `body` if nobody else has it open, here or in another process; nobody opens it

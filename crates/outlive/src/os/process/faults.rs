@@ -6,6 +6,7 @@
 
 use std::ptr;
 
+use super::kill::kill;
 use crate::os::fs::sigbus;
 use crate::sync::{AtomicU32, Ordering, fault};
 
@@ -48,14 +49,6 @@ fn handle(signal: i32) {
 
 extern "C" fn on_fault(_: i32) {
     kill();
-}
-
-/// Async-signal-safe. Does not return.
-pub(in crate::os) fn kill() {
-    loop {
-        // SAFETY: kills this process.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-    }
 }
 
 #[cfg(test)]

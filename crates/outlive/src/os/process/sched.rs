@@ -4,8 +4,9 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::os::syserr;
-use crate::os::time::clock;
+use crate::os::time::clock::kernel_time;
 use crate::os::time::deadline::Deadline;
+use crate::os::time::monotonic::raw_ns;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Error, ErrorKind, Result};
 
@@ -103,7 +104,7 @@ pub(crate) fn yield_now() {
 
 /// Sleeps until that moment of CLOCK_MONOTONIC; signals do not shorten it.
 pub(crate) fn sleep_until(moment: Deadline) {
-    let ts = clock::kernel_time(moment.as_ns());
+    let ts = kernel_time(moment.as_ns());
     loop {
         // SAFETY: `ts` is a valid timespec; with TIMER_ABSTIME no remainder is written.
         let rc = unsafe {
@@ -143,7 +144,7 @@ pub(crate) fn random_u128() -> u128 {
         return u128::from_ne_bytes(bytes);
     }
     // No getrandom (a strict seccomp filter): the standard library has its own other sources.
-    let half = || RandomState::new().build_hasher().finish() ^ clock::raw_ns();
+    let half = || RandomState::new().build_hasher().finish() ^ raw_ns();
     u128::from(half()) << 64 | u128::from(half())
 }
 

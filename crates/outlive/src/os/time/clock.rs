@@ -1,5 +1,5 @@
 //! Monotonic time in nanoseconds, behind a seam for tests.
-#![allow(unsafe_code)]
+use super::monotonic::raw_ns;
 
 /// A cheap time stamp for messages, in ns of CLOCK_MONOTONIC. Two in a row may be equal: a TSC may
 /// tick every 10 ns. By one line of `tsc` it never goes back on one thread; from one line to the
@@ -25,15 +25,6 @@ pub(crate) fn now_ns() -> u64 {
     return raw_ns().saturating_add_signed(TEST_OFFSET.with(std::cell::Cell::get));
     #[cfg(not(test))]
     raw_ns()
-}
-
-/// The real clock, past the seam.
-#[inline]
-pub(in crate::os) fn raw_ns() -> u64 {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec for the call to fill; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
 /// An instant as the kernel wants it, by the kernel's own clock.

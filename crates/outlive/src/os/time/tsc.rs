@@ -17,7 +17,7 @@
 //! the clock by more than 1000 ppm, period after period, is given up for good.
 #![allow(unsafe_code)]
 
-use super::clock::raw_ns;
+use super::monotonic::raw_ns;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Cycles after which a line is renewed; `delta * mult` of twice this fits 64 bits down to a TSC

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Event;
 use super::hand::Hand;
 use crate::crash_point;
 use crate::node::peer::{Dead, Life, Peer, death_of};
 use crate::os::sleep::futex;
 use crate::os::time::clock;
 use crate::os::time::pause::Pause;
+use crate::queue::event::Event;
 use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::record::Shape;

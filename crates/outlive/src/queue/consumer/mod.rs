@@ -23,6 +23,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use super::event::Event;
 use super::lane::ProducerId;
 use super::producer::ShapeOf;
 use crate::node::NodeId;
@@ -33,7 +34,7 @@ use crate::types::{Encoding, Message, Payload};
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 use hand::InHand;
-use reader::{Event, Reader};
+use reader::Reader;
 use received::Received;
 
 /// The one consumer of a queue: receives the messages of all producers, in order per producer.

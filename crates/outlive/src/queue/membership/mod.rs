@@ -1,4 +1,5 @@
-//! Joining a queue and seeing who is there; `reclaim` removes what nobody needs any more.
+//! Joining a queue and seeing who is there. `entry` tells whose file is whose; `reclaim` removes
+//! what nobody needs any more.
 //! Begin with `Queue`, here.
 //!
 //! # Theory of operation
@@ -6,27 +7,30 @@
 //! until it counts as a member; a remover needs the exclusive one and never waits for it. After
 //! locking, both compare the inode at the path with the one they locked.
 
+pub(crate) mod entry;
 pub(crate) mod meta;
 pub(crate) mod reclaim;
 pub(crate) mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::lane::layout::bell;
 use super::lane::segment::segment_path;
 use crate::domain::bell::Bell;
-use crate::domain::joining::{Joining, join_until};
-use crate::domain::name::{TopicName, kind_and_numbers};
+use crate::domain::joining::{Joining, join_until, must_not_be_missing};
+use crate::domain::name::TopicName;
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
-use crate::node::{Node, NodeId};
+use crate::node::Node;
+use crate::node::living::living_members;
 use crate::os::fs::file;
 use crate::os::time::deadline::Deadline;
 use crate::queue::lane::ProducerId;
 use crate::sync::{AtomicU32, AtomicU64, fault};
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
+use entry::{Entry, list};
 use meta::Meta;
-use reclaim::{Reclaimed, Unread, reclaim, reclaim_by};
+use reclaim::{Reclaimed, Unread, producers, reclaim, reclaim_by};
 
 /// Where a queue is or is to be, and what it is called.
 #[derive(Clone, Debug)]
@@ -57,32 +61,6 @@ pub(crate) struct Queue {
     parents: Vec<PathBuf>,
     pub(crate) unread: Unread,
     bell: Bell,
-}
-
-/// What a file in a queue's directory is, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    Lane { owner: ProducerId, segment: u32 },
-    Consumer,
-    Meta,
-    Bell,
-    Unknown,
-}
-
-impl Entry {
-    pub(crate) fn parse(name: &str) -> Self {
-        let (kind, numbers) = kind_and_numbers(name);
-        match (kind, numbers.as_deref()) {
-            ("meta", Some([])) => Self::Meta,
-            ("bell", Some([])) => Self::Bell,
-            ("consumer", Some([])) => Self::Consumer,
-            ("lane", Some(&[node, port, segment])) if segment <= u64::from(u32::MAX) => {
-                let node = NodeId::from_raw(node);
-                Self::Lane { owner: ProducerId { node, port }, segment: segment as u32 }
-            }
-            _ => Self::Unknown,
-        }
-    }
 }
 
 impl Queue {
@@ -127,7 +105,8 @@ impl Queue {
         }
     }
 
-    /// As `try_join`. If that fails it tidies up, as `enter` does.
+    /// As `try_join`. If that fails it tidies up, as `enter` does. A queue of another type without
+    /// a live member and without a message is removed, and may be made again.
     fn join_once(
         node: &Node,
         site: &Site,
@@ -137,13 +116,13 @@ impl Queue {
         match Self::try_join(node, site, wanted, deadline) {
             // Another one removes it or cleans it.
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Timeout) => Err(e),
+            Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("queue.nobodys_type") => {
+                give_way(node.domain(), site, deadline, e).map(|()| None)
+            }
             Err(e) => {
-                let reclaimed = reclaim(node.domain(), &site.dir, site.unread);
+                let _ = reclaim(node.domain(), &site.dir, site.unread);
                 let _ = remove_parents(&site.parents);
-                let removed = reclaimed.is_ok_and(|r| r.removed_queue);
-                // Perhaps nobody has that type: whoever made the queue died, or could not join it.
-                let is_nobodys = removed && e.kind() == ErrorKind::TypeMismatch;
-                if is_nobodys && !fault("queue.nobodys_type") { Ok(None) } else { Err(e) }
+                Err(e)
             }
             joined => joined,
         }
@@ -166,6 +145,11 @@ impl Queue {
         let dir = file::now_dir_lock_shared(path, deadline)?;
         if !dir.still_at(path)? {
             return Ok(None);
+        }
+        let lane = |e: &Entry| matches!(e, Entry::Lane { .. });
+        for name in ["meta", "bell", "consumer"] {
+            let has_members = || Ok(list(path)?.iter().any(lane));
+            must_not_be_missing("queue", &path.join(name), has_members)?;
         }
         let meta = Meta::open_or_create(path, name, wanted, &domain.access)?;
         let bell = Bell::open(path, domain, &[bell::EPOCH])?;
@@ -253,14 +237,45 @@ impl Queue {
     }
 }
 
+/// Removes the queue of another type if it has neither a live member nor a message, so that it can
+/// be made anew.
+///
+/// # Errors
+/// `refused`, with who or what keeps the type.
+///
+/// # Crash safety
+/// **Strict.** As `reclaim`.
+fn give_way(domain: &DomainPath, site: &Site, deadline: Deadline, refused: Error) -> Result<()> {
+    let mut left = Reclaimed::default();
+    let looked = living_members(domain, deadline, || {
+        left = match reclaim(domain, &site.dir, site.unread) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                Reclaimed { removed_queue: true, ..Reclaimed::default() }
+            }
+            left => left?,
+        };
+        let looked_at = !left.busy || !left.living.is_empty();
+        Ok(looked_at
+            .then(|| left.living.iter().copied().chain(producers(domain, &site.dir)).collect()))
+    });
+    let _ = remove_parents(&site.parents);
+    let keeps = match looked {
+        _ if left.removed_queue => return Ok(()),
+        Ok(living) if !living.is_empty() => format!("it has live members: {living}"),
+        Ok(_) if !left.busy => {
+            "nobody has it open, but it holds messages that nobody received: receive them with \
+             their own type, or remove them by 'outlive clean'"
+                .into()
+        }
+        _ => return Err(refused),
+    };
+    Err(refused.and_remedy(&keeps))
+}
+
 /// Removes the directories above a queue that are empty; the outermost stays with the domain.
 fn remove_parents(parents: &[PathBuf]) -> Result<()> {
     for parent in parents[1..].iter().rev() {
         file::remove_dir(parent)?;
     }
     Ok(())
-}
-
-pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
-    Ok(file::open_dir(dir)?.entries()?.iter().map(|name| Entry::parse(name)).collect())
 }

@@ -22,12 +22,13 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::path::Path;
 
+use super::entry::{Entry, list};
 use super::meta::Meta;
 use super::table::Table;
-use super::{Entry, list};
 use crate::domain::bell::{Bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
+use crate::node::NodeId;
 use crate::node::peer::{Dead, proof_by_name};
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
@@ -53,10 +54,13 @@ pub(crate) enum Unread {
 }
 
 /// What a look at a queue removed and what it left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
     pub(crate) files: usize,
-    pub(crate) live_members: usize,
+    /// Nodes of live members: the consumer, or else the producers, one for each.
+    pub(crate) living: Vec<NodeId>,
+    /// Somebody was joining or cleaning, or just began to consume, so that nothing was looked at.
+    pub(crate) busy: bool,
     pub(crate) removed_queue: bool,
 }
 
@@ -158,7 +162,7 @@ pub(super) fn reclaim_by(
     let mut out = Reclaimed::default();
     in_rounds(bell, || {
         let Some(removing) = Removing::begin(dir)? else {
-            out.live_members = 1;
+            out.busy = true;
             return Ok(true);
         };
         let round = reclaim_held(domain, dir, &removing, unread)?;
@@ -178,13 +182,14 @@ fn reclaim_held(
     out.files += removing.remove_unfinished()?;
     // A live consumer ends its lanes itself.
     let Some(unserved) = unserved(removing, dir)? else {
-        out.live_members = 1;
-        return Ok(out);
+        let consumer =
+            Table::open_existing(dir, domain).ok().and_then(|table| table.owner().node());
+        return Ok(Reclaimed { busy: consumer.is_none(), living: Vec::from_iter(consumer), ..out });
     };
     let (mut kept, mut unknown) = (0, None);
     for (id, segments) in lanes(removing.names().iter().map(|name| Entry::parse(name))) {
         match over(domain, dir, id, &segments) {
-            Ok(None) => out.live_members += 1,
+            Ok(None) => out.living.push(id.node),
             Ok(Some(over)) => match drained(domain, dir, id) {
                 Ok(Some(drained)) => {
                     out.files += remove_lane(dir, id, &segments, &over, &drained)?;
@@ -196,16 +201,24 @@ fn reclaim_held(
                 }
             },
             Err(e) => {
-                out.live_members += 1;
+                out.living.push(id.node);
                 unknown = unknown.or(Some(e));
             }
         }
     }
-    if out.live_members == 0 && (kept == 0 || unread != Unread::Keep) {
+    if out.living.is_empty() && (kept == 0 || unread != Unread::Keep) {
         let (files, removed_queue) = remove_queue(removing, &unserved)?;
         (out.files, out.removed_queue) = (out.files + files, removed_queue);
     }
     unknown.map_or(Ok(out), Err)
+}
+
+/// The nodes of producers that live and have not left, as far as can be found out.
+pub(super) fn producers(domain: &DomainPath, dir: &Path) -> Vec<NodeId> {
+    let lanes = lanes(list(dir).unwrap_or_default()).into_iter();
+    let live =
+        lanes.filter(|(id, segments)| !matches!(over(domain, dir, *id, segments), Ok(Some(_))));
+    live.map(|(id, _)| id.node).collect()
 }
 
 /// How many lanes the queue at `dir` has, however long they are.

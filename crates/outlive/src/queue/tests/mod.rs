@@ -525,6 +525,7 @@ fn another_type_is_a_mismatch_that_names_the_difference() {
     let e = n.queue::<f64>("q").unwrap().consumer().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::TypeMismatch);
     assert!(e.to_string().contains("type is u64, this program has f64"), "{e}");
+    assert!(e.to_string().ends_with("; it has live members: test (node 1)"), "{e}");
     let e = n.queue::<[u64]>("q").unwrap().consumer().unwrap_err();
     assert!(e.to_string().contains("encoding is fixed, this program has slice"), "{e}");
     let e = n.queue::<u64>("q").unwrap().stamped().consumer().unwrap_err();
@@ -532,6 +533,52 @@ fn another_type_is_a_mismatch_that_names_the_difference() {
     let e = n.queue::<u64>("/a//b").unwrap_err();
     assert_eq!(e.kind(), ErrorKind::InvalidName);
     assert!(e.to_string().contains("queue name"), "{e}");
+}
+
+/// Members of both kinds, and what is kept for a consumer to come.
+#[test]
+fn what_keeps_the_type_of_a_queue_is_named() {
+    let dir = TempDir::new("queue-keeps-type");
+    let open = |name: &str| settings(&dir).name(name).open().unwrap();
+    let (arm, plan) = (open("arm"), open("plan"));
+    let other = || open("new").queue::<f64>("q").unwrap().consumer().unwrap_err();
+    let producer = arm.queue::<u64>("q").unwrap().producer().unwrap();
+    let consumer = plan.queue::<u64>("q").unwrap().consumer().unwrap();
+    let e = other();
+    assert_eq!(e.kind(), ErrorKind::TypeMismatch);
+    assert!(e.to_string().ends_with("live members: arm (node 1), plan (node 2)"), "{e}");
+    drop(producer);
+    assert!(other().to_string().ends_with("live members: plan (node 2)"));
+    let mut producer = arm.queue::<u64>("q").unwrap().producer().unwrap();
+    producer.send(&1).unwrap();
+    drop(consumer);
+    assert!(other().to_string().ends_with("live members: arm (node 1)"));
+    drop(producer);
+    let e = other();
+    assert_eq!(e.kind(), ErrorKind::TypeMismatch);
+    for part in ["this program has f64", "nobody has it open", "messages", "outlive clean"] {
+        assert!(e.to_string().contains(part), "{part}: {e}");
+    }
+    assert_eq!(drain(&mut plan.queue::<u64>("q").unwrap().consumer().unwrap()), [1]);
+    assert!(open("new").queue::<f64>("q").unwrap().consumer().is_ok(), "nothing keeps it");
+}
+
+/// Who made them anew would have others than the members that are there.
+#[test]
+fn what_all_members_share_is_not_made_anew_beside_them() {
+    for name in ["meta", "bell", "consumer"] {
+        let dir = TempDir::new("queue-shared-gone");
+        let n = node(&dir);
+        let queue = || n.queue::<u64>("q").unwrap();
+        let mut producer = queue().producer().unwrap();
+        let mut consumer = queue().consumer().unwrap();
+        std::fs::remove_file(dir.join("root/default/queues/q").join(name)).unwrap();
+        let e = queue().producer().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Corrupt, "{name}: {e}");
+        assert!(e.object().ends_with(name) && e.to_string().contains("joining queue"), "{e}");
+        producer.send(&1).unwrap();
+        assert_eq!(drain(&mut consumer), [1]);
+    }
 }
 
 #[test]

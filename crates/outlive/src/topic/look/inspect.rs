@@ -16,13 +16,13 @@ use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Acquire;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
+use crate::topic::membership::entry::{Entry, PublisherId, list, ring_path};
 use crate::topic::membership::meta::Meta;
-use crate::topic::membership::{Entry, PublisherId, list, ring_path};
 use crate::topic::ring::entries::{Descriptor, ENTRY_HEAD_WORDS};
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::ring;
 use crate::types::describe::TypeDescription;
-use crate::types::payload::Encoding;
+use crate::types::encoding::Encoding;
 use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 

@@ -1,5 +1,5 @@
-//! Joining a topic and seeing who is there. `pulse` is what each hot call looks at: forked? did
-//! members come or go? `reclaim` removes what nobody needs any more.
+//! Joining a topic and seeing who is there. `entry` tells whose file is whose; `pulse` is what each
+//! hot call looks at: forked? did members come or go? `reclaim` removes what nobody needs any more.
 //! Begin with `Topic`, here.
 //!
 //! # Theory of operation
@@ -16,39 +16,30 @@
 //! | `meta`, `bell`      | no live member is left        | -                                      |
 
 pub(crate) mod attributes;
+pub(crate) mod entry;
 pub(crate) mod meta;
 pub(crate) mod pulse;
 pub(crate) mod reclaim;
+pub(crate) mod ring_header;
 
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::ring::layout;
-use super::ring::layout::{bell, ring};
-use super::ring::listing::Listing;
+use super::ring::layout::bell;
 use crate::domain::bell::Bell;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
-use crate::domain::joining::{Joining, join_until};
-use crate::domain::name::{TopicName, kind_and_numbers};
-use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
-use crate::node::peer::{Peer, Place};
-use crate::node::{Node, NodeId};
+use crate::domain::joining::{Joining, join_until, must_not_be_missing};
+use crate::domain::name::TopicName;
+use crate::domain::path::SLOW_PATH_NS_MAX;
+use crate::node::Node;
+use crate::node::living::living_members;
 use crate::os::fs::file;
-use crate::os::fs::file::Expect;
-use crate::os::fs::map::Mapping;
-use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
+use entry::{Entry, list, subscriber_path};
 use meta::{Meta, WantedMeta};
 use reclaim::{Messages, Reclaimed, reclaim, reclaim_by, undo_join};
-
-/// Whom a place of a subscriber's table names.
-pub(in crate::topic) fn listing(place: Place<'_>) -> Listing<'_> {
-    Listing::new(place.node, place.port, place.changes)
-}
 
 /// A topic that this process has joined.
 #[derive(Debug)]
@@ -60,77 +51,12 @@ pub(crate) struct Topic {
     bell: Bell,
 }
 
-/// A publisher of a topic: the node it belongs to and its number there.
-///
-/// # Examples
-/// ```
-/// # let dir = outlive::doc_dir();
-/// # let node = outlive::Node::builder().root(dir.path()).open()?;
-/// let left = node.topic::<u32>("/wheel")?.publisher()?;
-/// let right = node.topic::<u32>("/wheel")?.publisher()?;
-/// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
-/// right.publish(&7)?;
-/// let sender = wheels.receive()?.expect("sent just now").publisher();
-/// assert_eq!(sender, right.id());
-/// assert_eq!((sender.node, left.id().node), (node.id(), node.id())); // the ports differ
-/// assert_eq!(sender.to_string(), format!("{}.{}", sender.node, sender.port));
-/// # Ok::<(), outlive::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PublisherId {
-    /// The node.
-    pub node: NodeId,
-    /// Number of the port within the node; never reused.
-    pub port: u64,
-}
-
-impl std::fmt::Display for PublisherId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.node, self.port)
-    }
-}
-
 /// Which ports came or went: the place of their epoch in the bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Ports {
     Publishers = bell::PUBLISHERS,
     Subscribers = bell::SUBSCRIBERS,
-}
-
-/// What a file in a topic's directory is, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Entry {
-    Publisher(PublisherId),
-    Subscriber { node: NodeId, port: u64 },
-    Data { owner: PublisherId, segment: usize },
-    Meta,
-    Bell,
-    Unknown,
-}
-
-impl Entry {
-    pub(crate) fn parse(name: &str) -> Self {
-        let (kind, numbers) = kind_and_numbers(name);
-        match (kind, numbers.as_deref()) {
-            ("meta", Some([])) => Self::Meta,
-            ("bell", Some([])) => Self::Bell,
-            ("pub", Some(&[n, port])) => Self::Publisher(PublisherId { node: NodeId(n), port }),
-            ("sub", Some(&[n, port])) => Self::Subscriber { node: NodeId(n), port },
-            ("data", Some(&[n, port, k])) => {
-                Self::Data { owner: PublisherId { node: NodeId(n), port }, segment: k as usize }
-            }
-            _ => Self::Unknown,
-        }
-    }
-}
-
-pub(crate) fn ring_path(dir: &Path, id: PublisherId) -> PathBuf {
-    dir.join(format!("pub.{}.{}", id.node, id.port))
-}
-
-pub(crate) fn subscriber_path(dir: &Path, node: NodeId, port: u64) -> PathBuf {
-    dir.join(format!("sub.{node}.{port}"))
 }
 
 impl Topic {
@@ -167,12 +93,15 @@ impl Topic {
                 Err(e) if e.kind() == ErrorKind::NotFound && wanted.is_some() => Ok(None),
                 Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("join.dead_keep_type") => {
                     // The dead hold on to no type.
-                    let living = give_way(domain, &path, deadline)?;
+                    let living =
+                        living_members(domain, deadline, || match reclaim(domain, &path) {
+                            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Some(Vec::new())),
+                            left => left.map(|left| (!left.busy).then_some(left.living)),
+                        })?;
                     if living.is_empty() {
                         return Ok(None);
                     }
-                    let who = format!("{}; it has live members: {}", e.remedy(), living);
-                    Err(Error::new(e.kind(), "opening topic", name.as_str(), who))
+                    Err(e.and_remedy(&format!("it has live members: {living}")))
                 }
                 Err(e) => {
                     // What it has made so far.
@@ -200,8 +129,11 @@ impl Topic {
             return Ok(None);
         }
         node.must_be_listed()?;
-        must_not_be_missing(path, "meta")?;
-        must_not_be_missing(path, "bell")?;
+        let member = |e: &Entry| matches!(e, Entry::Publisher(_) | Entry::Subscriber { .. });
+        for name in ["meta", "bell"] {
+            let has_members = || Ok(list(path)?.iter().any(member));
+            must_not_be_missing("topic", &path.join(name), has_members)?;
+        }
         let meta = match wanted {
             Some(wanted) => Meta::open_or_create(path, name, wanted, access)?,
             None => Meta::read(path, access)?,
@@ -257,150 +189,6 @@ impl Topic {
     fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {
         self.bell.ask();
         reclaim_by(self.node.domain(), &self.dir, Some(&self.bell), messages)
-    }
-}
-
-/// `meta` and `bell` come before the first member and go after the last: beside members one is not
-/// made anew, since they would have another.
-fn must_not_be_missing(dir: &Path, name: &str) -> Result<()> {
-    let path = dir.join(name);
-    let missing = || path.symlink_metadata().is_err();
-    let member = |e: &Entry| matches!(e, Entry::Publisher(_) | Entry::Subscriber { .. });
-    // Looked at again: a quicker joiner may have made both between the two looks.
-    if missing() && list(dir)?.iter().any(member) && missing() {
-        return Err(Error::new(
-            ErrorKind::Corrupt,
-            "joining topic by",
-            path.display().to_string(),
-            "somebody removed it: stop the members of the topic and run 'outlive clean'",
-        ));
-    }
-    Ok(())
-}
-
-pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
-    Ok(file::open_dir(dir)?.entries()?.iter().map(|name| Entry::parse(name)).collect())
-}
-
-/// The `seq` of a ring's first entry lies before it.
-const FIRST_SEQ_END: usize = ring::ENTRIES + 8;
-
-/// The fixed part of a ring file, for counters and for decisions about removing it.
-pub(crate) struct RingHeader {
-    pub(crate) map: Mapping,
-    pub(crate) file_bytes: u64,
-}
-
-impl RingHeader {
-    pub(crate) fn open(dir: &Path, id: PublisherId, domain: &DomainPath) -> Result<Self> {
-        let path = ring_path(dir, id);
-        let owner = domain.access.owner_required();
-        let expect = Expect { writable: false, min_len: FIRST_SEQ_END as u64, owner };
-        let (fd, file_bytes): (OwnedFd, u64) = file::open_checked(&path, expect)?;
-        let map = Mapping::map_peer(&fd, FIRST_SEQ_END, &path)?;
-        FileHeader::read(&map, FileKind::Ring, file_bytes)?;
-        Ok(Self { map, file_bytes })
-    }
-
-    pub(crate) fn u64_at(&self, offset: usize) -> u64 {
-        self.map.atomic_u64(offset).map_or(0, |w| w.load(Relaxed))
-    }
-
-    /// Messages published, 1 too few where the publisher died before it had counted the last; but
-    /// never 0 where there is one.
-    pub(super) fn messages(&self) -> u64 {
-        let first = self.u64_at(ring::ENTRIES);
-        self.u64_at(ring::HEAD).max(u64::from(first != 0 && first % 2 == 0))
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.map.atomic_u32(ring::STATE).is_ok_and(|w| w.load(Acquire) == ring::STATE_CLOSED)
-    }
-
-    /// Messages that late joiners may find in it.
-    pub(super) fn history(&self) -> u64 {
-        let keeps = self.u64_at(ring::VOLATILE) != 1;
-        if keeps { self.messages().min(self.depth()) } else { 0 }
-    }
-
-    /// Messages it holds; 0 if it claims what none may have.
-    pub(super) fn depth(&self) -> u64 {
-        let depth = self.u64_at(ring::DEPTH);
-        if layout::is_depth(depth) { depth } else { 0 }
-    }
-
-    pub(super) fn birth(&self) -> u64 {
-        birth(self.u64_at(ring::BORN))
-    }
-}
-
-/// Where a ring comes among those of its topic by age, from the epoch that announced it: each
-/// has another, and later ones have larger ones. Not announced yet: the youngest.
-pub(crate) fn birth(born: u64) -> u64 {
-    born.wrapping_sub(1)
-}
-
-/// Removes the topic of another type if all its members are dead or have left, so that it can be
-/// made anew. Answers with the names of the live ones, if there are any.
-///
-/// # Crash safety
-/// **Strict.** As `reclaim`.
-fn give_way(domain: &DomainPath, dir: &Path, deadline: Deadline) -> Result<Names> {
-    loop {
-        let left = match reclaim(domain, dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Names::default()),
-            left => left?,
-        };
-        if !left.busy {
-            let names = Names::of(domain, left.living);
-            // Who is dying lets its token go some time before its lock.
-            if names.is_empty() || names.looks_alive || deadline.has_passed() {
-                return Ok(names);
-            }
-        } else if deadline.has_passed() {
-            return Ok(Names::default());
-        }
-        sched::sleep_until(Deadline::in_ns(1_000_000));
-    }
-}
-
-/// Nodes by name, for people.
-#[derive(Debug, Default)]
-struct Names {
-    all: Vec<String>,
-    looks_alive: bool,
-}
-
-/// Names of nodes in one error.
-const NAMES_MAX: usize = 8;
-
-impl Names {
-    fn of(domain: &DomainPath, mut nodes: Vec<NodeId>) -> Self {
-        nodes.sort();
-        nodes.dedup();
-        let mut names = Self::default();
-        for node in nodes {
-            let peer = Peer::open(&domain.nodes(), node, &domain.access);
-            names.looks_alive |= peer.as_ref().map_or(true, |peer| peer.hint().is_alive());
-            let name = peer.and_then(|peer| peer.describe()).map(|(_, _, name)| name);
-            names.all.push(name.map_or(format!("node {node}"), |n| format!("{n} (node {node})")));
-        }
-        names
-    }
-
-    fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-}
-
-impl std::fmt::Display for Names {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.all.len().min(NAMES_MAX);
-        f.write_str(&self.all[..shown].join(", "))?;
-        match self.all.len() - shown {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
     }
 }
 

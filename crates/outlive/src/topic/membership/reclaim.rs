@@ -7,8 +7,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use super::entry::{Entry, PublisherId, list, ring_path};
 use super::meta::Meta;
-use super::{Entry, PublisherId, RingHeader, list, listing, ring_path};
+use super::ring_header::RingHeader;
 use crate::domain::bell::{Bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
@@ -19,6 +20,7 @@ use crate::os::fs::file::TMP_PREFIX;
 use crate::sync::Ordering::Acquire;
 use crate::sync::fault;
 use crate::topic::ring::layout::ring;
+use crate::topic::ring::listing::Listing;
 use crate::{ErrorKind, Result};
 
 /// Dead or closed rings that are kept for late joiners, beyond what live subscribers need.
@@ -351,7 +353,7 @@ fn use_of(peer: Option<&Peer>, port: u64, id: PublisherId, born: u64) -> Use {
     }
     let seen = born != 0 && view.seen().load(Acquire) >= born;
     let mut slots = 0..view.sources();
-    if slots.any(|s| listing(view.source(s)).names(id.node.0, id.port)) {
+    if slots.any(|s| Listing::of(view.source(s)).names(id.node.0, id.port)) {
         return if fault("reclaim.read_ring") { Use::Unseen } else { Use::Reads };
     }
     if seen { Use::None } else { Use::Unseen }

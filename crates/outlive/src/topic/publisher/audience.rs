@@ -13,7 +13,9 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
-use crate::topic::membership::{Entry as DirEntry, Ports, PublisherId, Topic, listing, ring_path};
+use crate::topic::membership::entry::{Entry as DirEntry, PublisherId, ring_path};
+use crate::topic::membership::{Ports, Topic};
+use crate::topic::ring::listing::Listing;
 use crate::wait::wake::call;
 use crate::wait::wake::call::Caller;
 use crate::wait::wake::handshake;
@@ -427,7 +429,7 @@ impl Audience {
 
 /// The slot in which a subscriber has attached publisher `id`; looked for until it is `known`.
 fn find_slot(known: &mut Option<usize>, view: PortView<'_>, id: PublisherId) -> Option<usize> {
-    let is_ours = |&slot: &usize| listing(view.source(slot)).names(id.node.0, id.port);
+    let is_ours = |&slot: &usize| Listing::of(view.source(slot)).names(id.node.0, id.port);
     *known = known.or_else(|| (0..view.sources()).find(is_ours));
     *known
 }

@@ -1,18 +1,20 @@
 //! A writable slot in shared memory, lent to a publisher.
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
-use super::Publisher;
 use super::refused::TryPublishError;
+use super::writer::Writer;
 use crate::topic::chunks::hazard::Location;
 use crate::types::payload::Payload;
 use crate::{Error, Result};
 
-/// A slot lent by [`Publisher::loan`]. Write through it, then [`Loan::publish`]; dropped
-/// unpublished, the slot is free again.
+/// A slot lent by [`Publisher::loan`](crate::Publisher::loan). Write through it, then
+/// [`Loan::publish`]; dropped unpublished, the slot is free again.
 ///
 /// # Examples
 /// ```
@@ -31,10 +33,11 @@ use crate::{Error, Result};
 #[derive(Debug)]
 #[must_use = "dropping it publishes nothing"]
 pub struct Loan<'p, T: Payload + ?Sized> {
-    publisher: &'p Publisher<T>,
+    writer: &'p RefCell<Writer>,
     location: Location,
     ptr: *mut u8,
     bytes: usize,
+    _type: PhantomData<&'p mut T>,
 }
 
 /// A loan that could not be published, filled as it was, and why.
@@ -85,10 +88,10 @@ impl<T: Payload + ?Sized + fmt::Debug> std::error::Error for Unpublished<'_, T> 
 }
 
 impl<'p, T: Payload + ?Sized> Loan<'p, T> {
-    /// `ptr` is the chunk at `location`, taken from the pool of `publisher` for `bytes` bytes.
+    /// `ptr` is the chunk at `location`, taken from the pool of `writer` for `bytes` bytes.
     #[inline]
     pub(in crate::topic) fn new(
-        publisher: &'p Publisher<T>,
+        writer: &'p RefCell<Writer>,
         location: Location,
         ptr: *mut u8,
         bytes: usize,
@@ -96,13 +99,13 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         debug_assert!(T::fits(bytes) && ptr.addr() % align_of::<T::Element>() == 0);
         // SAFETY: a chunk of that length, aligned for the topic's type and exclusively ours.
         unsafe { T::clear(ptr, bytes) };
-        Self { publisher, location, ptr, bytes }
+        Self { writer, location, ptr, bytes, _type: PhantomData }
     }
 
     /// Makes the filled slot visible to subscribers; returns its `seq`.
     ///
     /// # Errors
-    /// As [`Publisher::publish`]; the slot is free again then.
+    /// As [`Publisher::publish`](crate::Publisher::publish); the slot is free again then.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the entry's `seq`.
@@ -123,18 +126,18 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     #[inline]
     pub fn publish(self) -> Result<u64> {
         let this = ManuallyDrop::new(self);
-        let sent = this.publisher.publish_loan(this.location, this.bytes);
-        if sent.is_err() {
-            this.publisher.give_back(this.location);
-        }
-        sent
+        let mut writer = this.writer.borrow_mut();
+        writer.publish_chunk(this.location, this.bytes, false).map_err(|refused| {
+            writer.give_back(this.location);
+            writer.error(refused)
+        })
     }
 
     /// As [`Loan::publish`], without waiting for a reliable subscriber; a refusal hands the filled
     /// loan back.
     ///
     /// # Errors
-    /// As [`Publisher::try_publish`], except `NoMemory`.
+    /// As [`Publisher::try_publish`](crate::Publisher::try_publish), except `NoMemory`.
     ///
     /// # Crash safety
     /// **Strict.** As [`Loan::publish`].
@@ -157,10 +160,11 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     #[inline]
     pub fn try_publish(self) -> std::result::Result<u64, Unpublished<'p, T>> {
         let this = ManuallyDrop::new(self);
-        match this.publisher.try_publish_loan(this.location, this.bytes) {
-            Ok(seq) => Ok(seq),
-            Err(why) => Err(Unpublished { loan: ManuallyDrop::into_inner(this), why }),
-        }
+        let mut writer = this.writer.borrow_mut();
+        let sent = writer.publish_chunk(this.location, this.bytes, true);
+        let sent = sent.map_err(|refused| writer.not_published(refused));
+        drop(writer);
+        sent.map_err(|why| Unpublished { loan: ManuallyDrop::into_inner(this), why })
     }
 
     /// The slot's bytes, to fill it without regard to its type. Does not compile for types with a
@@ -227,6 +231,6 @@ impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
 
 impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
     fn drop(&mut self) {
-        self.publisher.give_back(self.location);
+        self.writer.borrow_mut().give_back(self.location);
     }
 }

@@ -21,10 +21,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use super::chunks::hazard::Location;
-use super::membership::PublisherId;
+use super::membership::entry::PublisherId;
 use crate::os::time::deadline::Deadline;
-use crate::types::payload::{Encoding, Payload};
+use crate::types::encoding::Encoding;
+use crate::types::payload::Payload;
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
 use loan::Loan;
@@ -317,7 +317,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     pub(super) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>> {
         let mut writer = self.writer.borrow_mut();
         match writer.loan(bytes, false) {
-            Ok(chunk) => Ok(Loan::new(self, chunk.location, chunk.ptr, bytes)),
+            Ok(chunk) => Ok(Loan::new(&self.writer, chunk.location, chunk.ptr, bytes)),
             Err(refused) => Err(writer.error(refused)),
         }
     }
@@ -326,7 +326,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     fn try_loan_bytes(&self, bytes: usize) -> std::result::Result<Loan<'_, T>, TryPublishError> {
         let mut writer = self.writer.borrow_mut();
         match writer.loan(bytes, true) {
-            Ok(chunk) => Ok(Loan::new(self, chunk.location, chunk.ptr, bytes)),
+            Ok(chunk) => Ok(Loan::new(&self.writer, chunk.location, chunk.ptr, bytes)),
             Err(refused) => Err(writer.not_published(refused)),
         }
     }
@@ -387,28 +387,6 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 format!("a payload of this topic's type cannot have {len} elements"),
             )
         })
-    }
-
-    #[inline]
-    pub(crate) fn publish_loan(&self, location: Location, bytes: usize) -> Result<u64> {
-        let mut writer = self.writer.borrow_mut();
-        let sent = writer.publish_chunk(location, bytes, false);
-        sent.map_err(|refused| writer.error(refused))
-    }
-
-    #[inline]
-    pub(super) fn try_publish_loan(
-        &self,
-        location: Location,
-        bytes: usize,
-    ) -> std::result::Result<u64, TryPublishError> {
-        let mut writer = self.writer.borrow_mut();
-        let sent = writer.publish_chunk(location, bytes, true);
-        sent.map_err(|refused| writer.not_published(refused))
-    }
-
-    pub(crate) fn give_back(&self, location: Location) {
-        self.writer.borrow_mut().give_back(location);
     }
 
     /// Publishes each of `values`, of `bytes` bytes as `bytes_of` shows.

@@ -21,8 +21,9 @@ use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::chunks::pool::{Chunk, PoolConfig};
+use crate::topic::membership::entry::{PublisherId, ring_path};
 use crate::topic::membership::pulse::Pulse;
-use crate::topic::membership::{Ports, PublisherId, Topic, ring_path};
+use crate::topic::membership::{Ports, Topic};
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// A publisher's files and private bookkeeping.

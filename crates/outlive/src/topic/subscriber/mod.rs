@@ -22,12 +22,13 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::membership::PublisherId;
+use super::membership::entry::PublisherId;
 use crate::Result;
 use crate::os::time::deadline::Deadline;
 use crate::sync::fault;
 use crate::types::describe::TypeDescription;
-use crate::types::payload::{Encoding, Payload};
+use crate::types::encoding::Encoding;
+use crate::types::payload::Payload;
 use crate::types::payload_type::PayloadType;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use raw::{Meta, RawSample};

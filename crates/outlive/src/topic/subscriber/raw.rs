@@ -25,7 +25,7 @@ use crate::os::process::fork;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::chunks::hazard;
-use crate::topic::membership::PublisherId;
+use crate::topic::membership::entry::PublisherId;
 use crate::topic::ring::body;
 
 /// Where a message comes from.

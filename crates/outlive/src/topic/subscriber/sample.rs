@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use super::raw::{Meta, RawSample};
 use crate::sync::fault;
-use crate::topic::membership::PublisherId;
+use crate::topic::membership::entry::PublisherId;
 use crate::types::payload::{Payload, fault_of};
 use crate::{Error, ErrorKind, Result};
 

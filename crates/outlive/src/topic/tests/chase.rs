@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::os::fixture::TempDir;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Release};
-use crate::topic::membership::ring_path;
+use crate::topic::membership::entry::ring_path;
 use crate::topic::ring::layout::ring;
 use crate::{Domain, NodeBuilder};
 

@@ -458,7 +458,7 @@ fn a_first_message_that_was_committed_but_not_counted_is_received() {
     let topic = || node.topic::<Image>("/t").unwrap();
     let mut subscriber = topic().subscriber().unwrap();
     let publisher = topic().publisher().unwrap();
-    let ring = membership::ring_path(&dir.join("root/default/topics/t"), publisher.id());
+    let ring = membership::entry::ring_path(&dir.join("root/default/topics/t"), publisher.id());
     assert_eq!(publisher.publish(&[7; 100_000]).unwrap(), 0);
     drop(publisher);
     let ring = std::fs::OpenOptions::new().write(true).open(ring).unwrap();

@@ -254,7 +254,8 @@ fn more_publishers_than_places(
     let own = n.own_port(port).unwrap();
     assert_eq!(own.view().sources(), SOURCES_MAX);
     // All places but the last two are taken.
-    let taken = |slot| crate::topic::membership::listing(own.view().source(slot)).name(u64::MAX, 1);
+    let taken =
+        |slot| crate::topic::ring::listing::Listing::of(own.view().source(slot)).name(u64::MAX, 1);
     (0..SOURCES_MAX - 2).for_each(taken);
     let mut publishers: Vec<_> = (0..3).map(|_| topic(&n).publisher().unwrap()).collect();
     for (i, publisher) in (0..).zip(&publishers) {

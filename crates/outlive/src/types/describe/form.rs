@@ -9,10 +9,11 @@
 //! ```
 //! docs/internals/SHM_LAYOUT.md has the grammar and the bounds.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Lines;
 
+use super::escape::{escape, unescape};
 use super::{
     DEPTH_MAX, DESCRIPTION_BYTES_MAX, DIMS_MAX, Field, FieldType, Kind, Names, SIZE_MAX, Scalar,
     TypeDescription, corrupt,
@@ -107,15 +108,6 @@ fn write_fields(out: &mut String, of: &FieldType, level: usize) {
     }
 }
 
-/// Writes a name. Escaped is what would end it or the line; nothing that an identifier has.
-pub(super) fn escape(out: &mut impl Write, name: &str, more: impl Fn(char) -> bool) -> fmt::Result {
-    name.chars().try_for_each(|c| match c {
-        '\0'..=' ' | '%' | '\x7f' => write!(out, "%{:02X}", u32::from(c)),
-        c if more(c) => write!(out, "%{:02X}", u32::from(c)),
-        c => out.write_char(c),
-    })
-}
-
 fn parse_head(line: &str) -> Result<usize> {
     let bad = || line_error(line, "expected 'outlive-type 1 align <bytes>'");
     let rest = line.strip_prefix("outlive-type ").ok_or_else(bad)?;
@@ -201,23 +193,6 @@ fn parse_type(text: &str) -> Result<FieldType> {
 fn number(text: &str) -> Option<usize> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten().filter(|n| *n <= SIZE_MAX)
-}
-
-pub(super) fn unescape(name: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(name.len());
-    let mut bytes = name.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                out.push(u8::from_str_radix(digits, 16).ok()?);
-            }
-            0..=b' ' | 0x7f => return None,
-            byte => out.push(byte),
-        }
-    }
-    String::from_utf8(out).ok()
 }
 
 #[cold]

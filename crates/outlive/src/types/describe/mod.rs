@@ -6,13 +6,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `form` | the stored form, written and read back |
+//! | `form`, `escape` | the stored form, written and read back; names in it |
 //! | `compare` | field-by-field difference of two types |
 //! | `value` | payload bytes seen through a description |
 //! | `names` | the values of enums and their names |
 //! | `fault` | which field's bytes are none of its values |
 
 mod compare;
+mod escape;
 mod fault;
 mod form;
 mod names;

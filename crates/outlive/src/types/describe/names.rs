@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::form::{escape, unescape};
+use super::escape::{escape, unescape};
 use super::{NAME_BYTES_MAX, Scalar};
 
 /// Most values of one enum.

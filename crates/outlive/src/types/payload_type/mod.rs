@@ -4,7 +4,7 @@
 pub(crate) mod shared;
 
 use super::describe::{Kind, Scalar, TypeDescription};
-use super::payload::{Encoding, Payload};
+use super::encoding::Encoding;
 use super::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
 
@@ -50,29 +50,19 @@ pub struct PayloadType {
 }
 
 impl PayloadType {
-    /// The type of a Rust type.
-    ///
-    /// # Examples
-    /// ```
-    /// use outlive::{Encoding, PayloadType};
-    ///
-    /// let scan = PayloadType::of::<[f32]>();
-    /// assert_eq!((scan.name(), scan.encoding()), ("f32", Encoding::Slice));
-    /// assert!(scan.differences(&PayloadType::of::<[f32]>()).is_empty());
-    /// ```
-    pub fn of<T: Payload + ?Sized>() -> Self {
-        T::payload_type()
-    }
-
-    /// As the compiler knows it.
-    pub(crate) fn from_rust<T: Payload + ?Sized>() -> Self {
-        let description = T::describe_payload();
+    /// A type with its description.
+    pub(crate) fn described(
+        encoding: Encoding,
+        name: &str,
+        (size, align): (usize, usize),
+        description: &TypeDescription,
+    ) -> Self {
         let tail = description.fields().last().filter(|f| f.ty().is_any_length());
         Self {
-            encoding: T::ENCODING,
-            name: T::payload_type_name().into(),
-            size: size_of::<T::Element>(),
-            align: align_of::<T::Element>(),
+            encoding,
+            name: name.into(),
+            size,
+            align,
             tail: tail.map_or(1, |field| field.ty().size()),
             schema: description.to_schema(),
         }

@@ -5,7 +5,7 @@ use super::PayloadType;
 use crate::os::PAGE;
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Relaxed;
-use crate::types::payload::Encoding;
+use crate::types::encoding::Encoding;
 use crate::types::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
 

@@ -15,7 +15,7 @@ mod protobuf;
 mod text;
 
 use super::describe;
-use super::payload::Encoding;
+use super::encoding::Encoding;
 
 /// Longest schema and longest description of a type, bytes.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 65536;

@@ -5,7 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::{DecodeValue, EncodeValue, decode};
-use crate::types::payload::{Encoding, Payload, sealed};
+use crate::types::encoding::Encoding;
+use crate::types::payload::{Payload, sealed};
 use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 

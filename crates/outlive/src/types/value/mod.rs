@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use super::payload::{Encoding, Payload};
+use super::encoding::Encoding;
+use super::payload::Payload;
 use super::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
 

@@ -8,7 +8,8 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
 use super::{DecodeValue, EncodeValue};
-use crate::types::payload::{Encoding, Payload, sealed};
+use crate::types::encoding::Encoding;
+use crate::types::payload::{Payload, sealed};
 use crate::{Error, ErrorKind, Result};
 
 /// Deepest nesting that is decoded: garbage must not exhaust the stack.

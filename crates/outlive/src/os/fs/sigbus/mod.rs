@@ -11,7 +11,7 @@
 use std::ptr;
 
 use crate::os::death::robust;
-use crate::os::process::{faults, loaded};
+use crate::os::process::{kill, loaded};
 use crate::os::syserr;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fault, fence};
 use crate::{Error, ErrorKind, Result};
@@ -231,7 +231,7 @@ fn find(address: u64) -> Option<(&'static Range, u64)> {
 /// Hands the signal to whoever had it before us; the default is to die of it.
 fn previous(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if KILLS.load(Ordering::Relaxed) != 0 {
-        faults::kill();
+        kill::kill();
     }
     // ORDERING(SIGBUS_PREVIOUS): pairs with `remember`.
     let mut handler = PREVIOUS.load(Ordering::Acquire) as usize;

@@ -3,11 +3,12 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{Event, Reader};
+use super::Reader;
 use crate::node::peer::Peer;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
+use crate::queue::event::Event;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
 use crate::wait::alone::Alone;

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{Event, Reader};
+use super::Reader;
 use crate::node::peer::death_of;
 use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::queue::consumer::lanes::Lane;
+use crate::queue::event::Event;
 use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::Head;
 use crate::queue::lane::segment::{Segment, segment_path};
-use crate::queue::membership::Entry;
+use crate::queue::membership::entry::Entry;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result, crash_point};

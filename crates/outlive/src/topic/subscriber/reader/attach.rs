@@ -6,7 +6,9 @@ use super::{Event, Reader, is_of_its_files};
 use crate::node::peer::port;
 use crate::sync::Ordering::Release;
 use crate::sync::fault;
-use crate::topic::membership::{Entry as DirEntry, Ports, listing, subscriber_path};
+use crate::topic::membership::Ports;
+use crate::topic::membership::entry::{Entry as DirEntry, subscriber_path};
+use crate::topic::ring::listing::Listing;
 use crate::topic::subscriber::sources::history;
 use crate::topic::subscriber::sources::source::Source;
 use crate::{Error, ErrorKind, Result, crash_point};
@@ -142,7 +144,7 @@ impl Reader {
 
     fn free_place(&self) -> Result<usize> {
         let view = self.own.view();
-        let free = || (0..view.sources()).find(|&s| listing(view.source(s)).is_free());
+        let free = || (0..view.sources()).find(|&s| Listing::of(view.source(s)).is_free());
         if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
             return Ok(slot);
         }

@@ -146,7 +146,7 @@ mod tests {
 
     use crate::node::Node;
     use crate::os::fixture::TempDir;
-    use crate::topic::membership::ring_path;
+    use crate::topic::membership::entry::ring_path;
     use crate::topic::{Event, Subscriber};
     use crate::{Publisher, WaitSet};
 

@@ -8,7 +8,7 @@ use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::os::time::pause::Pause;
 use crate::sync::fault;
-use crate::topic::membership::PublisherId;
+use crate::topic::membership::entry::PublisherId;
 
 /// Calls that find nothing between two tries to attach a ring at most.
 const RETRY_STEP_MAX: u64 = 1024;

@@ -18,7 +18,7 @@ use crate::Result;
 use crate::node::OwnPort;
 use crate::node::peer::PortView;
 use crate::sync::fault;
-use crate::topic::membership::PublisherId;
+use crate::topic::membership::entry::PublisherId;
 use crate::types::payload::Payload;
 use source::Source;
 

@@ -16,7 +16,9 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
-use crate::topic::membership::{PublisherId, Topic, birth, listing, ring_path};
+use crate::topic::membership::Topic;
+use crate::topic::membership::entry::{PublisherId, ring_path};
+use crate::topic::membership::ring_header::birth;
 use crate::topic::ring::body;
 use crate::topic::ring::entries::{Chase, Descriptor, ENTRY_HEAD_WORDS, Entry, Peek};
 use crate::topic::ring::layout;
@@ -240,7 +242,7 @@ impl Source {
         self.shown = self.cursor;
         let place = view.source(slot);
         place.cursor.store(self.cursor, Relaxed);
-        listing(place).name(self.id.node.0, self.id.port);
+        Listing::of(place).name(self.id.node.0, self.id.port);
     }
 
     /// Whether a sample of its is held.
@@ -252,7 +254,7 @@ impl Source {
 
     /// Frees its place in our port.
     pub(super) fn hide(&self, view: PortView<'_>) {
-        listing(view.source(self.slot)).clear();
+        Listing::of(view.source(self.slot)).clear();
     }
 
     /// Begins to read, now that the publisher can see how far we are.

@@ -276,6 +276,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[History("failed-join-deletes-nothing")],
     ),
     fault(
+        "join.remade",
+        "what all members of a queue share is made again beside them",
+        &[Unit("queue::tests::what_all_members_share_is_not_made_anew_beside_them")],
+    ),
+    fault(
         "join_now.waits",
         "a server waits for a stopped cleaner at one client",
         &[Unit("service::tests::failures::a_stopped_cleaner_at_one_client_holds_up_no_other")],
