@@ -17,6 +17,7 @@
 mod borders;
 mod commands;
 mod examples;
+mod finding;
 mod labels;
 mod links;
 mod sizes;
@@ -27,6 +28,7 @@ mod words;
 use std::path::Path;
 use std::process::ExitCode;
 
+use finding::Finding;
 use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
@@ -51,25 +53,6 @@ const RULES: [Rule; 18] = [
     commands::documented,
     examples::of_types,
 ];
-
-/// One place that breaks a rule. A hint is printed and does not fail the run.
-#[derive(Debug, PartialEq)]
-struct Finding {
-    path: String,
-    line: usize,
-    text: String,
-    hint: bool,
-}
-
-impl Finding {
-    fn new(path: &str, line: usize, text: impl Into<String>) -> Self {
-        Self { path: path.into(), line, text: text.into(), hint: false }
-    }
-
-    fn hint(self) -> Self {
-        Self { hint: true, ..self }
-    }
-}
 
 /// Reads the tree, applies every rule, prints what they found.
 pub(crate) fn run(root: &Path) -> ExitCode {

@@ -1,6 +1,6 @@
 //! Borders inside the core crate.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 use super::words::has_word;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::{Source, Tree};
 
 const CORE: &str = "crates/outlive/src/";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 
 /// Every label of an ordering note stands at two places or more: who is on the other side?

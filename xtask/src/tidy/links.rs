@@ -1,6 +1,6 @@
 //! Relative links in Markdown.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 
 /// A link that is neither a web address nor an anchor names a file or folder of the tree.

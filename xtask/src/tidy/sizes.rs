@@ -1,6 +1,6 @@
 //! Files and lines stay small enough to read.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 
 const LINES_MAX: usize = 800;

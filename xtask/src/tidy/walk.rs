@@ -1,6 +1,6 @@
 //! The walk of one message names functions that exist.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::{Source, Tree};
 use super::words::has_word;
 

@@ -1,6 +1,6 @@
 //! Words that do not belong in the tree. Spelled in two halves here, so that this file passes.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::{Source, Tree};
 
 const MACHINE_PATHS: [&str; 3] =
