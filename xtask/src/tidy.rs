@@ -9,15 +9,18 @@
 //! | | command prints and in what libraries document no turns that no native speaker writes |
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
 //! | | no room imports from one beside or above it, and each folder's `mod.rs` has a head |
+//! | `circles` | no files of a crate use each other in a circle |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
 //! | `walk` | the files that one-message.md names have the functions that it names |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
 //! | `examples` | each public type, trait and free function of the core shows its use |
 
 mod borders;
+mod circles;
 mod commands;
 mod examples;
 mod finding;
+mod imports;
 mod labels;
 mod links;
 mod sizes;
@@ -33,7 +36,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -47,6 +50,7 @@ const RULES: [Rule; 18] = [
     borders::raw_atomics,
     borders::rooms,
     borders::heads,
+    circles::of_files,
     links::relative,
     links::unlisted,
     walk::named,
