@@ -7,6 +7,7 @@ mod check;
 mod found;
 mod list;
 mod lives;
+mod locks;
 mod real_time;
 mod sweeps;
 mod table;
@@ -21,7 +22,8 @@ use testkit::process::Affinity;
 
 /// All of them.
 fn all() -> impl Iterator<Item = &'static Fault> {
-    list::FAULTS.iter().chain(lives::FAULTS).chain(real_time::FAULTS).chain(found::FAULTS)
+    let lists = [list::FAULTS, locks::FAULTS, lives::FAULTS, real_time::FAULTS, found::FAULTS];
+    lists.into_iter().flatten()
 }
 
 /// A check with a fault planted, or none.
