@@ -1,4 +1,5 @@
 //! What a queue promises, within one process.
+//! Begin here; `threads` is also for the sanitizers.
 
 use std::time::Duration;
 
@@ -10,14 +11,10 @@ use crate::types::{Headed, Message};
 use crate::{Domain, ErrorKind, NodeBuilder};
 
 mod acknowledge;
-mod clock;
-mod crowd;
 mod descriptor;
-mod few_descriptors;
-mod full_disk;
+mod failures;
 mod growth;
-mod leave;
-mod refused;
+mod members;
 mod threads;
 
 fn settings(dir: &TempDir) -> NodeBuilder {

@@ -1,29 +1,12 @@
 //! What a topic promises, within one process and over forks of it.
+//! Begin here; `messages` and `members` go into what is shown below, `threads` is also for the
+//! sanitizers.
 
-#[cfg(all(test, not(loom)))]
-pub(super) mod age;
-#[cfg(all(test, not(loom)))]
-pub(super) mod batches;
-#[cfg(all(test, not(loom)))]
-pub(super) mod chase;
-#[cfg(test)]
-pub(super) mod clock;
-#[cfg(all(test, not(loom)))]
-pub(super) mod join;
-#[cfg(all(test, not(loom)))]
-pub(super) mod leave;
-#[cfg(all(test, not(loom)))]
-pub(super) mod modes;
-#[cfg(all(test, not(loom)))]
-pub(super) mod refused;
-#[cfg(test)]
-pub(super) mod threads;
-#[cfg(all(test, not(loom)))]
-pub(super) mod types;
-#[cfg(all(test, not(loom)))]
-pub(super) mod unopened;
-#[cfg(all(test, not(loom)))]
-pub(super) mod without_waiting;
+mod failures;
+mod members;
+mod messages;
+mod threads;
+mod types;
 
 use std::time::Duration;
 

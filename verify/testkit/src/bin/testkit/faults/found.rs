@@ -9,7 +9,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "admit.dead_stop_all",
         "a dead subscriber that cannot be mapped keeps a publisher from sending",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              a_dead_reliable_subscriber_that_cannot_be_mapped_stops_no_publisher",
         )],
     ),
@@ -17,7 +17,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "admit.denied_is_gone",
         "a subscriber whose node file may not be read counts as gone",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody",
         )],
     ),
@@ -25,7 +25,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "admit.denied_stops_all",
         "a subscriber whose node file may not be read keeps a publisher from sending",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody",
         )],
     ),
@@ -41,20 +41,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         "batch.passes_over",
         "a batch leaves out who has something else than a plain copy next",
         &[Unit(
-            "topic::tests::batches::\
+            "topic::tests::messages::batches::\
              a_message_that_is_no_copy_is_not_passed_over_for_those_that_are",
         )],
     ),
     fault(
         "batch.skips_unasked",
         "a batch that is full passes over the one that is next",
-        &[Unit("topic::tests::batches::small_batches_are_of_every_publisher_in_turn")],
+        &[Unit("topic::tests::messages::batches::small_batches_are_of_every_publisher_in_turn")],
     ),
     fault(
         "batch.uses_up_passed",
         "rings of the dead that cannot be mapped hide the living from batches",
         &[Unit(
-            "topic::tests::batches::\
+            "topic::tests::messages::batches::\
              what_the_dead_left_unmapped_does_not_hide_the_living_from_batches",
         )],
     ),
@@ -62,7 +62,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "call.unopened_is_forgotten",
         "a publisher calls no subscriber that it cannot open",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              who_waits_for_a_descriptor_is_called_by_a_publisher_that_cannot_map_it",
         )],
     ),
@@ -70,25 +70,26 @@ pub(crate) const FAULTS: &[Fault] = &[
         "chase.ahead_of_volatile",
         "beside withdrawn messages a subscriber goes on ahead of the newest",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              who_may_not_be_read_misses_what_was_withdrawn_and_nothing_that_comes",
         )],
     ),
     fault(
         "drain.repeats_errors",
         "an iterator over what is there gives one error for ever",
-        &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
+        &[Unit("topic::tests::messages::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
     ),
     fault(
         "fd.no_edge_after_error",
         "an edge-triggered waiter that gets an error waits for ever",
         &[
             Unit(
-                "topic::tests::refused::\
+                "topic::tests::failures::refused::\
                  who_waits_for_edges_of_a_descriptor_gets_one_after_an_error",
             ),
             Unit(
-                "queue::tests::refused::who_waits_for_edges_of_a_consumer_gets_one_after_an_error",
+                "queue::tests::failures::refused::\
+                 who_waits_for_edges_of_a_consumer_gets_one_after_an_error",
             ),
         ],
     ),
@@ -137,7 +138,9 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "latest.look_first",
         "the newest message is hidden by a look that fails",
-        &[Unit("topic::tests::refused::a_newcomer_that_cannot_be_looked_at_hides_no_message")],
+        &[Unit(
+            "topic::tests::failures::refused::a_newcomer_that_cannot_be_looked_at_hides_no_message",
+        )],
     ),
     fault(
         "leave.anothers_files",
@@ -156,7 +159,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "loan.joiner_unseen",
         "a volatile publisher without a chunk does not look who joined",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              a_volatile_publisher_of_one_chunk_goes_on_after_each_who_joins_or_leaves",
         )],
     ),
@@ -177,14 +180,17 @@ pub(crate) const FAULTS: &[Fault] = &[
         "look.lack_keeps_awake",
         "a subscriber without a descriptor for a new publisher cannot sleep",
         &[Unit(
-            "topic::tests::refused::\
+            "topic::tests::failures::refused::\
              who_cannot_open_a_newcomer_for_lack_of_descriptors_waits_for_the_others",
         )],
     ),
     fault(
         "order.held_back_is_asked",
         "a consumer that holds a message back checks its producer, and spins if that is dead",
-        &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
+        &[Unit(
+            "queue::tests::members::leave::\
+             nobody_spins_until_what_a_dead_producer_sent_has_its_turn",
+        )],
     ),
     fault(
         "pipeline.inline_looks_busy",
@@ -213,7 +219,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "queue.joins_unlisted",
         "a node whose file was removed joins queues, where others take it for dead",
         &[Unit(
-            "queue::tests::refused::\
+            "queue::tests::failures::refused::\
              a_node_that_is_not_listed_any_more_joins_no_queue_and_is_told_at_once",
         )],
     ),
@@ -225,20 +231,20 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reliable.joiner_unseen",
         "a subscriber that joins while another is waited for is overwritten",
-        &[Unit("topic::tests::join::who_joins_while_another_is_waited_for_loses_nothing")],
+        &[Unit("topic::tests::members::join::who_joins_while_another_is_waited_for_loses_nothing")],
     ),
     fault(
         "retry.by_messages_alone",
         "a publisher that can send nothing never tries again to open its subscriber",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber",
         )],
     ),
     fault(
         "retry.doubled_by_looks",
         "counting the subscribers delays the next try to open one",
-        &[Unit("topic::tests::unopened::who_asks_how_many_there_are_puts_no_try_off")],
+        &[Unit("topic::tests::failures::unopened::who_asks_how_many_there_are_puts_no_try_off")],
     ),
     fault(
         "room.for_late_joiners",
@@ -266,7 +272,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "served.unseen_is_gone",
         "a consumer or server that cannot be looked at counts as gone",
         &[
-            Unit("queue::tests::refused::a_consumer_that_cannot_be_looked_at_counts_as_there"),
+            Unit(
+                "queue::tests::failures::refused::\
+                 a_consumer_that_cannot_be_looked_at_counts_as_there",
+            ),
             Unit("service::tests::put_off::a_server_that_cannot_be_looked_at_counts_as_there"),
         ],
     ),
@@ -311,19 +320,21 @@ pub(crate) const FAULTS: &[Fault] = &[
         "sources.first_of_living",
         "beside what the dead left unmapped it is always the first living publisher's turn",
         &[Unit(
-            "topic::tests::refused::\
+            "topic::tests::failures::refused::\
              all_that_live_have_their_turn_beside_what_the_dead_left_unmapped",
         )],
     ),
     fault(
         "sources.given_up_untold",
         "a publisher waits for a subscriber that gave it up",
-        &[Unit("topic::tests::refused::who_gave_its_publisher_up_is_not_waited_for")],
+        &[Unit("topic::tests::failures::refused::who_gave_its_publisher_up_is_not_waited_for")],
     ),
     fault(
         "sources.past_hides_living",
         "a dead publisher's ring that cannot be mapped hides the living",
-        &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
+        &[Unit(
+            "topic::tests::failures::refused::what_the_dead_left_unmapped_does_not_hide_the_living",
+        )],
     ),
     fault(
         "stage.successor_unwoken",
@@ -344,7 +355,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "take_over.unseen_lives",
         "a consumer that cannot be looked at counts as alive to who would follow it",
         &[Unit(
-            "queue::tests::refused::\
+            "queue::tests::failures::refused::\
              who_cannot_look_at_the_consumer_that_is_there_is_told_what_it_lacks",
         )],
     ),
@@ -382,7 +393,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "withdraw.newest_only",
         "a volatile publisher never takes back the chunk of a message that was read late",
         &[Unit(
-            "topic::tests::unopened::\
+            "topic::tests::failures::unopened::\
              the_chunk_of_a_message_that_was_read_late_is_taken_back_as_well",
         )],
     ),

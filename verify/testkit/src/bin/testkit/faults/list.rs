@@ -27,13 +27,19 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "attach.full_unchecked",
         "a full table of publishers takes one more",
-        &[Unit("topic::tests::modes::more_publishers_than_places_are_told_and_the_others_read")],
+        &[Unit(
+            "topic::tests::messages::modes::\
+             more_publishers_than_places_are_told_and_the_others_read",
+        )],
     ),
     fault(
         "attach.no_more_places",
         "a subscriber has places for 96 publishers only",
         &[
-            Unit("topic::tests::age::a_log_of_hundreds_of_publishers_is_read_and_waited_for"),
+            Unit(
+                "topic::tests::members::age::\
+                 a_log_of_hundreds_of_publishers_is_read_and_waited_for",
+            ),
             History("many-publishers-are-all-read"),
         ],
     ),
@@ -45,7 +51,9 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "attach.refused_is_corrupt",
         "a ring that could not be opened once is not read any more",
-        &[Unit("topic::tests::refused::a_ring_that_is_refused_for_a_while_is_read_later")],
+        &[Unit(
+            "topic::tests::failures::refused::a_ring_that_is_refused_for_a_while_is_read_later",
+        )],
     ),
     fault(
         "batch.last_comes_again",
@@ -56,7 +64,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "bell.not_rung",
         "joining or leaving a topic or queue does not ring the bell",
         &[
-            Unit("topic::tests::modes::a_reliable_subscriber_that_never_looked_still_counts"),
+            Unit(
+                "topic::tests::messages::modes::\
+                 a_reliable_subscriber_that_never_looked_still_counts",
+            ),
             History("reliable-that-came-later"),
         ],
     ),
@@ -97,7 +108,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "crowd.grown_uncounted",
         "lanes that grew do not count where a producer joins",
-        &[Unit("queue::tests::crowd::a_producer_that_nobody_would_read_is_refused")],
+        &[Unit("queue::tests::members::crowd::a_producer_that_nobody_would_read_is_refused")],
     ),
     fault(
         "crowd.of_the_gone",
@@ -110,7 +121,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "death.by_pid",
         "the process id says who lives",
         &[
-            Unit("topic::tests::modes::a_node_dropped_by_another_thread_is_known_dead_at_once"),
+            Unit(
+                "topic::tests::messages::modes::\
+                 a_node_dropped_by_another_thread_is_known_dead_at_once",
+            ),
             History("node-left-in-a-living-process"),
         ],
     ),
@@ -122,7 +136,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "depart.unread_is_gone",
         "a subscriber whose port cannot be read counts as departed",
-        &[Unit("topic::tests::refused::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+        &[Unit(
+            "topic::tests::failures::refused::\
+             a_chunk_is_not_written_while_its_holder_cannot_be_asked",
+        )],
     ),
     fault(
         "descriptor.of_a_stranger",
@@ -138,7 +155,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "events.only_new",
         "an end that an earlier call noticed ends no wait",
         &[
-            Unit("topic::tests::leave::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
+            Unit("topic::tests::members::leave::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
             Unit("queue::tests::acknowledge::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
             History("event-noticed-before-the-wait"),
         ],
@@ -208,7 +225,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "fork.child_unmaps",
         "a forked child that drops a subscriber unmaps what its samples lie in",
         &[
-            Unit("topic::tests::leave::a_forked_child_still_reads_an_inherited_sample"),
+            Unit("topic::tests::members::leave::a_forked_child_still_reads_an_inherited_sample"),
             History("forked-child-harms-nothing"),
         ],
     ),
@@ -245,7 +262,9 @@ pub(crate) const FAULTS: &[Fault] = &[
         "history.of_each_ring",
         "history counts each publisher's messages for itself",
         &[
-            Unit("topic::tests::age::the_dead_are_read_in_order_and_history_is_the_topics"),
+            Unit(
+                "topic::tests::members::age::the_dead_are_read_in_order_and_history_is_the_topics",
+            ),
             History("history-is-of-the-topic"),
         ],
     ),
@@ -258,7 +277,9 @@ pub(crate) const FAULTS: &[Fault] = &[
         "join.dead_keep_type",
         "a topic keeps its type when all its members are dead",
         &[
-            Unit("topic::tests::age::a_type_of_the_dead_gives_way_and_the_living_are_named"),
+            Unit(
+                "topic::tests::members::age::a_type_of_the_dead_gives_way_and_the_living_are_named",
+            ),
             History("type-of-the-dead-gives-way"),
         ],
     ),
@@ -299,13 +320,16 @@ pub(crate) const FAULTS: &[Fault] = &[
         "look.rung_meanwhile",
         "a look at the directory settles also what rang after the look at the publishers",
         &[Unit(
-            "topic::tests::leave::a_leave_that_a_look_at_the_directory_has_passed_over_is_told",
+            "topic::tests::members::leave::\
+             a_leave_that_a_look_at_the_directory_has_passed_over_is_told",
         )],
     ),
     fault(
         "lost_lane.left_is_death",
         "a producer that left, and whose lane others removed, counts as dead",
-        &[Unit("queue::tests::crowd::lanes_that_went_while_nobody_looked_end_with_an_event")],
+        &[Unit(
+            "queue::tests::members::crowd::lanes_that_went_while_nobody_looked_end_with_an_event",
+        )],
     ),
     fault(
         "node.no_unlink",
@@ -348,7 +372,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "queue.change_untold",
         "who comes to a queue or leaves it does not touch the directory of all queues",
-        &[Unit("queue::tests::leave::who_comes_or_leaves_shows_in_the_directory_of_all_queues")],
+        &[Unit(
+            "queue::tests::members::leave::\
+             who_comes_or_leaves_shows_in_the_directory_of_all_queues",
+        )],
     ),
     fault(
         "queue.deserted_by_hint",
@@ -363,12 +390,12 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "queue.nobodys_type",
         "a queue keeps the type of one that died before it had joined",
-        &[Unit("queue::tests::leave::who_died_before_it_joined_leaves_no_type")],
+        &[Unit("queue::tests::members::leave::who_died_before_it_joined_leaves_no_type")],
     ),
     fault(
         "receive.chases_oldest",
         "a receive goes after the oldest message however often it is overwritten",
-        &[Unit("topic::tests::chase::a_receive_gives_up_after_a_few_overruns")],
+        &[Unit("topic::tests::messages::chase::a_receive_gives_up_after_a_few_overruns")],
     ),
     fault(
         "receive.starves",
@@ -399,20 +426,20 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.data_stays",
         "data segments of the dead are not unlinked",
-        &[Unit("topic::tests::modes::an_unread_ring_of_a_dead_publisher_stays")],
+        &[Unit("topic::tests::messages::modes::an_unread_ring_of_a_dead_publisher_stays")],
     ),
     fault(
         "reclaim.node_is_age",
         "the node's number says which ring is the oldest",
         &[
-            Unit("topic::tests::age::of_more_dead_rings_than_are_kept_the_oldest_goes"),
+            Unit("topic::tests::members::age::of_more_dead_rings_than_are_kept_the_oldest_goes"),
             History("age-is-not-the-nodes"),
         ],
     ),
     fault(
         "reclaim.not_asked",
         "a member that leaves during a cleanup does not ask for another look",
-        &[Unit("topic::tests::leave::members_that_leave_together_leave_nothing")],
+        &[Unit("topic::tests::members::leave::members_that_leave_together_leave_nothing")],
     ),
     fault(
         "reclaim.of_the_living",
@@ -422,12 +449,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.read_ring",
         "a ring that is still read goes when younger ones are many",
-        &[Unit("topic::tests::age::rings_that_a_subscriber_still_reads_stay_however_many")],
+        &[Unit(
+            "topic::tests::members::age::rings_that_a_subscriber_still_reads_stay_however_many",
+        )],
     ),
     fault(
         "reclaim.unasked_has_read",
         "a subscriber that cannot be asked has read every ring",
-        &[Unit("topic::tests::refused::a_ring_stays_while_its_reader_cannot_be_asked")],
+        &[Unit("topic::tests::failures::refused::a_ring_stays_while_its_reader_cannot_be_asked")],
     ),
     fault(
         "reclaim.unknown_is_drained",
@@ -443,14 +472,16 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reclaim.unread_ring",
         "a dead publisher's ring goes before it was read",
         &[
-            Unit("topic::tests::modes::an_unread_ring_of_a_dead_publisher_stays"),
+            Unit("topic::tests::messages::modes::an_unread_ring_of_a_dead_publisher_stays"),
             History("unread-ring-of-the-dead"),
         ],
     ),
     fault(
         "reclaim.unseen_is_shallow",
         "a ring that cannot be looked at counts as none when depths are compared",
-        &[Unit("topic::tests::refused::rings_stay_while_the_depth_of_another_is_not_known")],
+        &[Unit(
+            "topic::tests::failures::refused::rings_stay_while_the_depth_of_another_is_not_known",
+        )],
     ),
     fault(
         "record.length_unchecked",
@@ -462,7 +493,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a dead reliable subscriber refuses messages of who does not wait",
         &[
             Unit(
-                "topic::tests::modes::\
+                "topic::tests::messages::modes::\
                  a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait",
             ),
             History("dead-reliable-reader-refuses"),
@@ -472,7 +503,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reliable.dropped_counts",
         "a dropped reliable subscriber is waited for while a sample is held",
         &[
-            Unit("topic::tests::leave::a_dropped_reliable_subscriber_is_not_waited_for"),
+            Unit("topic::tests::members::leave::a_dropped_reliable_subscriber_is_not_waited_for"),
             History("dropped-reliable-reader-is-not-waited-for"),
         ],
     ),
@@ -480,7 +511,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reliable.not_waited",
         "a publisher does not wait for a reliable subscriber",
         &[
-            Unit("topic::tests::modes::a_reliable_subscriber_loses_nothing_however_slow_it_is"),
+            Unit(
+                "topic::tests::messages::modes::\
+                 a_reliable_subscriber_loses_nothing_however_slow_it_is",
+            ),
             Sweep("reliable"),
             History("reliable-is-waited-for"),
         ],
@@ -489,7 +523,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "room.believes_the_word",
         "a full lane's consumer lives as long as its word says so",
         &[Unit(
-            "queue::tests::refused::\
+            "queue::tests::failures::refused::\
              a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait",
         )],
     ),
@@ -522,7 +556,10 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     fault(
         "scan.unread_holds_none",
         "a subscriber whose port cannot be read holds no chunk",
-        &[Unit("topic::tests::refused::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+        &[Unit(
+            "topic::tests::failures::refused::\
+             a_chunk_is_not_written_while_its_holder_cannot_be_asked",
+        )],
     ),
     fault(
         "segment.header_unchecked",
@@ -611,7 +648,9 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "sources.unsorted",
         "the rings of the dead are read in any order",
         &[
-            Unit("topic::tests::age::the_dead_are_read_in_order_and_history_is_the_topics"),
+            Unit(
+                "topic::tests::members::age::the_dead_are_read_in_order_and_history_is_the_topics",
+            ),
             History("the-dead-in-order"),
         ],
     ),
@@ -628,7 +667,10 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     fault(
         "subscribers.unopened_counts",
         "a subscriber that is still being opened counts as one that receives all",
-        &[Unit("topic::tests::modes::a_subscriber_counts_from_when_it_misses_nothing_any_more")],
+        &[Unit(
+            "topic::tests::messages::modes::\
+             a_subscriber_counts_from_when_it_misses_nothing_any_more",
+        )],
     ),
     fault(
         "sweep.same_turn",
@@ -659,7 +701,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "withdraw.on_hint",
         "a volatile publisher takes the word for the proof of a subscriber's death",
         &[Unit(
-            "topic::tests::modes::\
+            "topic::tests::messages::modes::\
              a_volatile_publisher_withdraws_nothing_that_a_living_subscriber_has_not_read",
         )],
     ),
@@ -679,7 +721,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "withdraw.looks_busy",
         "a withdrawn message looks like one that is being written",
         &[
-            Unit("topic::tests::age::a_volatile_publisher_that_dies_idle_was_not_writing"),
+            Unit("topic::tests::members::age::a_volatile_publisher_that_dies_idle_was_not_writing"),
             History("volatile-that-died-idle"),
         ],
     ),

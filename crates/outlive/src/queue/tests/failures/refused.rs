@@ -97,7 +97,7 @@ fn a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait() {
         return consume_until_killed(root.as_ref());
     }
     let dir = TempDir::new("queue-unmarked");
-    let name = "queue::tests::refused::\
+    let name = "queue::tests::failures::refused::\
                 a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait";
     let own = std::env::current_exe().unwrap();
     let mut victim = Command::new(own);
@@ -320,7 +320,7 @@ fn a_producer_whose_death_was_not_marked_is_found_dead_behind_a_descriptor() {
     let n = node(&dir);
     let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
     consumer.fd().unwrap();
-    let name = "queue::tests::refused::\
+    let name = "queue::tests::failures::refused::\
                 a_producer_whose_death_was_not_marked_is_found_dead_behind_a_descriptor";
     let mut victim = Command::new(std::env::current_exe().unwrap());
     victim.args(["--exact", name]).env(IN_CHILD, dir.join("root")).stdout(Stdio::null());

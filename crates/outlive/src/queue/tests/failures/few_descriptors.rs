@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use super::*;
 use crate::os::fixture::limit_descriptors;
 
-const NAME: &str = "queue::tests::few_descriptors::\
+const NAME: &str = "queue::tests::failures::few_descriptors::\
                     a_producers_end_is_told_where_no_descriptor_is_left";
 const PRODUCES: &str = "OUTLIVE_TEST_FEW_DESCRIPTORS_PRODUCER";
 
