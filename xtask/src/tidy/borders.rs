@@ -1,5 +1,7 @@
 //! Borders inside the core crate.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::finding::Finding;
 use super::tree::Tree;
 use super::words::has_word;
@@ -60,11 +62,12 @@ const ROOMS: [&[&str]; 9] = [
     &["topic", "queue", "lock", "rt"],
     &["service"],
 ];
+/// These see all rooms.
+const ABOVE_ROOMS: [&str; 2] = ["admin", "lib"];
 /// What is imported from the root of the crate, by everybody.
 const ROOT: [&str; 4] = ["Error", "ErrorKind", "Result", "crash_point"];
 
 /// A room that imports from above itself has no ground: what is used by both belongs below both.
-/// `admin` and the root see all.
 pub(super) fn rooms(tree: &Tree) -> Vec<Finding> {
     let row = |room: &str| ROOMS.iter().position(|row| row.contains(&room));
     let mut findings = Vec::new();
@@ -83,6 +86,34 @@ pub(super) fn rooms(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(&file.path, line, text));
             }
         }
+    }
+    findings
+}
+
+/// What one look takes in.
+const ENTRIES_MAX: usize = 8;
+
+/// A folder has few files and folders: `x.rs` and `x/` are one, `mod.rs` and its tests are not
+/// counted. At the top are the rooms and nothing else: what is new has a home in one of them.
+pub(super) fn folders(tree: &Tree) -> Vec<Finding> {
+    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for path in tree.paths.iter().filter_map(|path| path.strip_prefix(CORE)) {
+        let (folder, entry) = path.rsplit_once('/').unwrap_or(("", path));
+        let entry = entry.trim_end_matches(".rs");
+        if !["mod", "tests"].contains(&entry) {
+            folders.entry(folder).or_default().insert(entry);
+        }
+    }
+    let mut findings = Vec::new();
+    for entry in folders.remove("").unwrap_or_default() {
+        if !ABOVE_ROOMS.contains(&entry) && !ROOMS.iter().any(|row| row.contains(&entry)) {
+            let text = "only rooms are at the top (ROOMS): which is the home of this?";
+            findings.push(Finding::new(&format!("{CORE}{entry}"), 1, text));
+        }
+    }
+    for (folder, entries) in folders.iter().filter(|(_, entries)| entries.len() > ENTRIES_MAX) {
+        let text = format!("{} entries ({ENTRIES_MAX} at most): group them", entries.len());
+        findings.push(Finding::new(&format!("{CORE}{folder}"), 1, text));
     }
     findings
 }
@@ -178,6 +209,27 @@ mod tests {
         assert_eq!(found(room, "// May use `sync`.\n//! The system.\n"), 0);
         assert_eq!(found("crates/outlive/src/os/tests/mod.rs", "mod a;"), 0);
         assert_eq!(found("crates/outlive-cli/src/x/mod.rs", "mod a;"), 0);
+    }
+
+    #[test]
+    fn a_full_folder_is_found_and_so_is_what_is_no_room() {
+        let found = |paths: &[&str]| {
+            let files: Vec<_> = paths.iter().map(|path| (format!("{CORE}{path}"), "")).collect();
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+            let found = folders(&Tree::of(&files)).into_iter();
+            found.map(|f| f.path.replace(CORE, "")).collect::<Vec<_>>()
+        };
+        for folder in ["os/fs/", "topic/tests/"] {
+            let names = ["a", "b", "c", "d", "e", "f", "g/x", "h", "i", "mod", "tests", "tests/j"];
+            let mut all: Vec<_> = names.iter().map(|name| format!("{folder}{name}.rs")).collect();
+            all.push(format!("{folder}a/y.rs"));
+            let all: Vec<_> = all.iter().map(String::as_str).collect();
+            assert_eq!(found(&all), [folder.trim_end_matches('/')]);
+            assert_eq!(found(&all[1..]), [folder.trim_end_matches('/')], "a/ is an entry, too");
+            assert_eq!(found(&all[1..all.len() - 1]), [""; 0]);
+        }
+        assert_eq!(found(&["lib.rs", "sync.rs", "admin/mod.rs", "os/mod.rs"]), [""; 0]);
+        assert_eq!(found(&["prelude.rs", "net/mod.rs"]), ["net", "prelude"]);
     }
 
     #[test]
