@@ -14,7 +14,8 @@ pub(crate) struct Module<'a> {
     pub(crate) imports: BTreeMap<&'a str, Path<'a>>,
     /// Of these it imports all.
     pub(crate) globs: Vec<Path<'a>>,
-    /// What its code names and what is imported for it; not what it passes on by `pub use`.
+    /// What its code names and what is imported for it; what it passes on by `pub use` only if its
+    /// own code names that, too.
     pub(crate) uses: Vec<Path<'a>>,
 }
 
@@ -29,6 +30,7 @@ impl<'a> Module<'a> {
         let mut module = Self::default();
         let (mut inside, mut depth, mut blocks) = (path, 0_usize, Vec::new());
         let (mut children, mut paths, mut at) = (BTreeSet::new(), Vec::new(), 0);
+        let mut passed_on = BTreeSet::new();
         while at < words.len() {
             let before = |n: usize| at.checked_sub(n).map_or("", word);
             let behind = before(1);
@@ -41,14 +43,12 @@ impl<'a> Module<'a> {
                     }
                 }
                 "use" if word(at + 1) != "<" => {
+                    let public = ["pub", ")"].contains(&behind);
                     let mut leaves = Vec::new();
                     at = leaves_of(&words, at + 1, &[], &mut leaves);
                     for (path, name) in leaves {
-                        module.import(
-                            absolute(&inside, &path),
-                            name,
-                            ["pub", ")"].contains(&behind),
-                        );
+                        passed_on.extend(Some(name).filter(|_| public));
+                        module.import(absolute(&inside, &path), name, public);
                     }
                     continue;
                 }
@@ -60,6 +60,12 @@ impl<'a> Module<'a> {
                     } else if behind == "mod" {
                         children.insert(name);
                     }
+                }
+                name if passed_on.contains(name)
+                    && !["::", "$", "."].contains(&behind)
+                    && (name.starts_with(char::is_uppercase) || word(at + 1) == "(") =>
+                {
+                    module.uses.push(absolute(&inside, &[name]));
                 }
                 // Not what goes on behind `<T>::` or `$crate::`, nor the path of `pub(in path)`.
                 first if word(at + 1) == "::" && is_name(first) => {
@@ -194,6 +200,8 @@ mod tests {
         assert_eq!(uses, ["a::c", "a::c::D", "a::c::f", "a::G"]);
         assert_eq!(imports, ["E=a::c::D", "G=a::G", "c=a::c"]);
         assert_eq!(read("pub(crate) use crate::c::{D, E};").0, [""; 0]);
+        let own = "pub use c::{D, f, g};\nfn h(d: D) { f(d.g(), D::E) }\n";
+        assert_eq!(read(own).0, ["a::b::D", "a::b::f", "a::b::D"]);
         assert_eq!(read("fn f() -> impl Sized + use<'a> { crate::c::D }").0, ["c::D"]);
         for broken in ["use super::{", "use crate::c as", "use", "mod"] {
             read(broken); // and it ends
