@@ -315,7 +315,7 @@ pub mod internals {
 
     /// Longest sleep before everything is looked at again, ns; long enough, a lost wake shows.
     pub fn set_slice_ns_max(ns: u64) {
-        crate::node::set_slice_ns_max(ns);
+        crate::os::sleep::slice::set_slice_ns_max(ns);
     }
 
     /// Pins the calling thread to one core.

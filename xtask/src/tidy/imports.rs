@@ -63,6 +63,8 @@ impl<'a> Module<'a> {
                 }
                 name if passed_on.contains(name)
                     && !["::", "$", "."].contains(&behind)
+                    // A variant of that name.
+                    && !(word(at + 1) == "{" && [",", "{"].contains(&behind))
                     && (name.starts_with(char::is_uppercase) || word(at + 1) == "(") =>
                 {
                     module.uses.push(absolute(&inside, &[name]));
@@ -200,7 +202,8 @@ mod tests {
         assert_eq!(uses, ["a::c", "a::c::D", "a::c::f", "a::G"]);
         assert_eq!(imports, ["E=a::c::D", "G=a::G", "c=a::c"]);
         assert_eq!(read("pub(crate) use crate::c::{D, E};").0, [""; 0]);
-        let own = "pub use c::{D, f, g};\nfn h(d: D) { f(d.g(), D::E) }\n";
+        let own =
+            "pub use c::{D, E, f, g};\nfn h(d: D) { f(d.g(), D::E) }\nenum K { E { a: K }, J }\n";
         assert_eq!(read(own).0, ["a::b::D", "a::b::f", "a::b::D"]);
         assert_eq!(read("fn f() -> impl Sized + use<'a> { crate::c::D }").0, ["c::D"]);
         for broken in ["use super::{", "use crate::c as", "use", "mod"] {

@@ -53,27 +53,12 @@ use token::Token;
 pub(crate) use token::forked_child;
 pub use watch::Watch;
 
-/// Longest sleep before everything is looked at again: bounds what a corrupted bell can cost.
-pub(crate) fn slice_ns_max() -> u64 {
-    SLICE_NS.load(Relaxed)
-}
-
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
-static SLICE_NS: AtomicU64 = AtomicU64::new(1_000_000_000);
-
-/// Lets a test sleep so long that a lost wake shows.
-pub(crate) fn set_slice_ns_max(ns: u64) {
-    SLICE_NS.store(ns, Relaxed);
-}
-
 /// Files of nodes that one open looks at, if there are no more: each costs 4 us. A node has up to
 /// four, so a robot of everyday size is swept whole by the next open after a death.
 const SWEEP_ALL: usize = 256;
 /// Where there are more: about so many, those whose turn it is.
 const SWEEP_SHARE: usize = 8;
-
-/// Between two looks at a file lock, while only that can tell of a death.
-pub(crate) const POLL_NS: u64 = 2_000_000;
 
 /// A process's membership in a domain. Cheap to clone; the last clone leaves the domain.
 ///

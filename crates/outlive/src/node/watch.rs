@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{NodeId, Peer};
-use super::{POLL_NS, slice_ns_max};
 use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::sleep::slice::{POLL_NS, slice_ns_max};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;

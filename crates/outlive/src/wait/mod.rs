@@ -27,10 +27,10 @@ mod set;
 mod tests;
 pub(crate) mod wake;
 
-pub(crate) use crate::node::{POLL_NS, slice_ns_max};
 use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::sleep::slice::POLL_NS;
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;

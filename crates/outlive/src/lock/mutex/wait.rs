@@ -2,11 +2,11 @@
 
 use super::word::{CALLS, ID, Refused, World};
 use crate::node::threads::tokens::{Threads, Token, Verdict, node_of, ordinal_of};
-use crate::node::{POLL_NS, slice_ns_max};
 use crate::os::death::robust;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::sleep::slice::{POLL_NS, slice_ns_max};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;

@@ -133,7 +133,7 @@ fn a_producer_goes_on_once_a_segment_is_left_behind_though_others_follow() {
         return;
     }
     // Nothing but a wake ends its sleep.
-    crate::node::set_slice_ns_max(3_600_000_000_000);
+    crate::os::sleep::slice::set_slice_ns_max(3_600_000_000_000);
     let dir = TempDir::new("queue-left-behind");
     let n = node(&dir);
     let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();

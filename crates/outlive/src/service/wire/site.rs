@@ -8,6 +8,7 @@ use crate::domain::name::TopicName;
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::os::fs::file;
+use crate::os::sleep::slice::slice_ns_max;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::membership::Site;
@@ -15,7 +16,6 @@ use crate::queue::membership::reclaim::{Unread, reclaim};
 use crate::queue::membership::table::Table;
 use crate::sync::fault;
 use crate::types::PayloadType;
-use crate::wait::slice_ns_max;
 use crate::wait::wake::call::Caller;
 
 /// The directory of a service.

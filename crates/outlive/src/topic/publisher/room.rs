@@ -15,11 +15,12 @@ use super::refused::{Published, Refused};
 use super::ring::OwnRing;
 use crate::crash_point;
 use crate::os::process::sched;
+use crate::os::sleep::slice::POLL_NS;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::fault;
-use crate::wait::{POLL_NS, SleepSet};
+use crate::wait::SleepSet;
 
 /// Most looks at the cursors before others are let run.
 const SPINS: u32 = 50;

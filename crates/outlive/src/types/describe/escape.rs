@@ -3,6 +3,9 @@
 use std::fmt;
 use std::fmt::Write;
 
+/// Longest name of a field or a value, bytes.
+pub(super) const NAME_BYTES_MAX: usize = 128;
+
 /// Writes a name. Escaped is what would end it or the line; nothing that an identifier has.
 pub(super) fn escape(out: &mut impl Write, name: &str, more: impl Fn(char) -> bool) -> fmt::Result {
     name.chars().try_for_each(|c| match c {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::escape::{escape, unescape};
-use super::{NAME_BYTES_MAX, Scalar};
+use super::escape::{NAME_BYTES_MAX, escape, unescape};
+use super::scalar::Scalar;
 
 /// Most values of one enum.
 const NAMES_MAX: usize = 1024;

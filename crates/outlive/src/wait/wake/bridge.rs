@@ -31,11 +31,11 @@ use crate::node::{Node, NodeId};
 use crate::os::death::deaths::Deaths;
 use crate::os::process::sched;
 use crate::os::sleep::poll::{Epoll, Ticker};
+use crate::os::sleep::slice::{POLL_NS, slice_ns_max};
 use crate::os::sleep::socket::WakeSocket;
 use crate::os::time::clock;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
-use crate::wait::{POLL_NS, slice_ns_max};
 
 /// The file of socket `number` of a node.
 pub(crate) fn socket_path(domain: &DomainPath, node: NodeId, number: u64) -> PathBuf {

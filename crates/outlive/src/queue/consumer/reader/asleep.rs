@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Reader;
 use crate::node::peer::Peer;
+use crate::os::sleep::slice::slice_ns_max;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
@@ -13,7 +14,6 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
 use crate::wait::alone::Alone;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
-use crate::wait::slice_ns_max;
 use crate::{Error, Result};
 
 impl Reader {

@@ -6,6 +6,7 @@ use super::Writer;
 use crate::node::peer::Peer;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
+use crate::os::sleep::slice::slice_ns_max;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::lane::position::Position;
@@ -14,7 +15,6 @@ use crate::queue::producer::addressee::Deserted;
 use crate::queue::producer::refused::{Refused, Sent};
 use crate::sync::Ordering::Acquire;
 use crate::sync::fault;
-use crate::wait;
 use crate::wait::member::Plan;
 use crate::wait::wake::handshake;
 use crate::{ErrorKind, Result, crash_point};
@@ -189,7 +189,7 @@ impl Writer {
 
     fn sleep(&mut self, need: u64, deadline: Deadline) -> Result<()> {
         let (flag, request) = (self.lane.waiting(), handshake::WAITING_WORDS);
-        handshake::sleep(flag, request, deadline, wait::slice_ns_max(), clock::now_ns, |until| {
+        handshake::sleep(flag, request, deadline, slice_ns_max(), clock::now_ns, |until| {
             let Some(mut set) = self.to.begin_sleep() else { return Ok(None) };
             let word = match self.lane.slot() {
                 Some(slot) => self.to.table().place(slot).word(),
@@ -249,11 +249,7 @@ impl Writer {
                 return Ok(false);
             }
             let word = futex::low_half(self.to.table().owner_word());
-            futex::wait(
-                word,
-                owner.count(),
-                deadline.min(Deadline::at_ns(now + wait::slice_ns_max())),
-            );
+            futex::wait(word, owner.count(), deadline.min(Deadline::at_ns(now + slice_ns_max())));
         }
     }
 
