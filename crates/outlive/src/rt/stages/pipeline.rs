@@ -5,10 +5,9 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use super::board::{Board, BoardView, Phase};
+use super::runner::Runner;
 use super::schedule::Schedule;
-use super::stage::{
-    Cycle, Input, Neighbours, Outcome, Runner, Stage, StageOptions, StageReport, Stop,
-};
+use super::stage::{Cycle, Input, Outcome, Stage, StageOptions, StageReport, Stop};
 use crate::node::Node;
 use crate::os::syserr;
 use crate::sync::fault;
@@ -138,14 +137,9 @@ impl<'a> Pipeline<'a> {
 
     fn runner(&self, at: usize) -> Runner {
         let view = |at: usize| self.stages.get(at).map(|s| s.board.view());
-        Runner {
-            neighbours: None,
-            name: self.stages[at].name.clone(),
-            schedule: self.schedule,
-            board: self.stages[at].board.share(),
-            before: at.checked_sub(1).and_then(view),
-            after: view(at + 1),
-        }
+        let place = &self.stages[at];
+        let around = (at.checked_sub(1).and_then(view), view(at + 1));
+        Runner::new(place.name.clone(), self.schedule, place.board.share(), around)
     }
 
     /// Runs all stages on the calling thread, one after the other at each release. The options of
@@ -181,7 +175,7 @@ impl<'a> Pipeline<'a> {
         'cycles: while !stop.is_stopped() {
             let release_ns = schedule.release_ns(n);
             if !fault("pipeline.inline_looks_busy") {
-                runners.iter().for_each(|r| r.board.doing(n, Phase::Waiting));
+                runners.iter().for_each(|r| r.board().doing(n, Phase::Waiting));
             }
             wait.until_or(release_ns, || stop.is_stopped());
             if stop.is_stopped() {
@@ -190,21 +184,24 @@ impl<'a> Pipeline<'a> {
             let due_ns = schedule.due_ns(n);
             let mut input = Input::Clock;
             for (runner, place) in runners.iter().zip(&mut self.stages) {
-                let before = runner.board.view().cycles_done();
+                let before = runner.board().view().cycles_done();
                 let cycle = Cycle { number: n, release_ns, due_ns, input };
                 if !runner.one(&cycle, &mut *place.stage) {
                     break 'cycles;
                 }
-                let went_on = runner.board.view().cycles_done() > before;
+                let went_on = runner.board().view().cycles_done() > before;
                 input = if went_on { Input::Ready } else { Input::Late };
             }
             let Some(next) = schedule.after(n, crate::os::time::clock::now_ns()) else { break };
             if next > n + 1 {
-                runners[0].board.count(|c| c.skipped += next - n - 1);
+                runners[0].board().count(|c| c.skipped += next - n - 1);
             }
             n = next;
         }
-        runners.iter().filter(|r| r.board.is_ours()).for_each(|r| r.board.doing(n, Phase::Idle));
+        runners
+            .iter()
+            .filter(|r| r.board().is_ours())
+            .for_each(|r| r.board().doing(n, Phase::Idle));
         let report = |r: &Runner| r.report(granted.take().unwrap_or_default());
         runners.iter().map(report).collect()
     }
@@ -414,7 +411,7 @@ impl Member {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn board(&self) -> Board {
-        self.runner.board.share()
+        self.runner.board().share()
     }
 
     /// The stage before.
@@ -437,7 +434,7 @@ impl Member {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn before(&self) -> Option<&BoardView> {
-        self.runner.before.as_ref()
+        self.runner.before()
     }
 
     /// Runs the stage on the calling thread. A neighbour that dies or leaves counts as late, at the
@@ -505,9 +502,8 @@ impl Joining {
         };
         let (before, after) = (find(&self.before)?, find(&self.after)?);
         let Self { board, name, schedule, node, .. } = self;
-        let neighbours =
-            Some(Neighbours { node, before: self.before, after: self.after, next_ns: 0 });
-        Ok(Member { runner: Runner { neighbours, name, schedule, board, before, after } })
+        let runner = Runner::new(name, schedule, board, (before, after));
+        Ok(Member { runner: runner.among(node, self.before, self.after) })
     }
 }
 
