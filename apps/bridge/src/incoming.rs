@@ -18,11 +18,13 @@ use zenoh::qos::Priority;
 use zenoh::sample::Sample;
 
 use crate::failed::Failed;
+use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::port::{Port, Topic};
 use crate::shared::Shared;
 use crate::stats::Counted;
+use crate::stop::Stop;
 use crate::wire::{Header, TopicNote, wall_now_ns};
-use crate::worker::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{News, Worker};
 
 /// Messages that wait for our thread at most, or the topic's depth if that is more: a burst that
 /// fits into the rings is not dropped in between.
@@ -70,7 +72,7 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
     });
     let what = format!("topic {name} of {bridge} is not published here");
     let begin = move |stop: &Stop| Route::begin(route, intake, from, stop);
-    Worker::start(shared, "incoming", what, begin).hearing(move |news| {
+    Worker::start(&shared.workers, "incoming", what, begin).hearing(move |news| {
         match news {
             News::BridgeGone => drop(to.send(Item::BridgeGone)),
             News::Again => again.store(true, Relaxed),

@@ -6,8 +6,8 @@
 //! | `wire` | keys, headers, notes: what bridges say to each other |
 //! | `listed` | the topics, services and queues of the domain |
 //! | `control` | what is here and there: what is to be carried |
-//! | `routes`, `worker` | the table of what is carried; work that can be asked to end |
-//! | `silent` | what waits for something here, all in one thread |
+//! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
+//! | `job` | work that may pause, and where it rests then |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `port` | a publisher of what comes in, and how much memory it may take |
 //! | `services`, `queues` | calls and queues, both sides |
@@ -23,6 +23,7 @@ mod failed;
 #[cfg(test)]
 mod fixture;
 mod incoming;
+mod job;
 mod link;
 mod listed;
 mod log;
@@ -34,9 +35,9 @@ mod ros2;
 mod routes;
 mod services;
 mod shared;
-mod silent;
 mod source;
 mod stats;
+mod stop;
 mod wire;
 mod worker;
 

@@ -21,10 +21,12 @@ use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
 use crate::failed::Failed;
+use crate::job::{Job, QUIET, Rests, Turn};
 use crate::shared::{Note, Shared, Speaker};
 use crate::stats::Counted;
+use crate::stop::Stop;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
-use crate::worker::{Job, QUIET, Rests, Stop, Turn, Worker};
+use crate::worker::Worker;
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -41,9 +43,9 @@ const PLACES_MAX: usize = 1024;
 pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Worker {
     let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
     let what = format!("topic {name} is not carried");
-    let silent = shared.silent.clone();
+    let workers = shared.workers.clone();
     let begin = move |_: &Stop| begin(&by, &of, rule);
-    Worker::start(shared, "outgoing", what, begin).hearing(move |_| silent.look())
+    Worker::start(&shared.workers, "outgoing", what, begin).hearing(move |_| workers.look())
 }
 
 fn begin(

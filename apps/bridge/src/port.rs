@@ -13,7 +13,7 @@ use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 
 use crate::config::Limits;
 use crate::shared::Shared;
-use crate::worker::Stop;
+use crate::stop::Stop;
 
 /// Payloads up to here travel inside the ring, without a loan; values of a fixed size up to there.
 const SMALL_BYTES: usize = 104;

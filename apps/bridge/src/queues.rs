@@ -29,12 +29,14 @@ use zenoh::sample::Locality;
 
 use crate::failed::Failed;
 use crate::incoming::{ANSWER_MAX, ask};
+use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::port::{LANE_BYTES, Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
+use crate::stop::Stop;
 use crate::wire::{QueueNote, TypeNote};
-use crate::worker::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::Worker;
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
@@ -75,7 +77,7 @@ pub(crate) fn start_sink(shared: &Arc<Shared>, info: &queue::Info) -> Worker {
     let what = format!("queue {} is not offered", info.name);
     let at = slot.clone();
     let begin = move |stop: &Stop| sink(&by, &info, at, stop);
-    Worker::start(shared, "sink", what, begin).hearing(move |_| slot.wake())
+    Worker::start(&shared.workers, "sink", what, begin).hearing(move |_| slot.wake())
 }
 
 fn sink(
@@ -345,9 +347,9 @@ pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Wo
     let by = shared.clone();
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
-    let silent = shared.silent.clone();
+    let workers = shared.workers.clone();
     let begin = move |stop: &Stop| source(&by, &bridge, &name, stop);
-    Worker::start(shared, "source", what, begin).hearing(move |_| silent.look())
+    Worker::start(&shared.workers, "source", what, begin).hearing(move |_| workers.look())
 }
 
 fn source(

@@ -208,7 +208,7 @@ mod tests {
 
     /// Ends, once it is asked to, when `ends` says so.
     fn route(shared: &Arc<Shared>, ends: impl Fn() + Send + 'static) -> Worker {
-        Worker::start(shared, "route", "a route".into(), move |stop| {
+        Worker::start(&shared.workers, "route", "a route".into(), move |stop| {
             while !stop.is_asked() {
                 thread::sleep(Duration::from_millis(1));
             }

@@ -27,11 +27,13 @@ use zenoh::sample::Locality;
 use crate::config::ServiceRule;
 use crate::failed::Failed;
 use crate::incoming::ask;
+use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::port::{LANE_BYTES, Share};
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
+use crate::stop::Stop;
 use crate::wire::{ServiceNote, TypeNote};
-use crate::worker::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::Worker;
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;
@@ -110,7 +112,7 @@ pub(crate) fn start_offer(
     let slot = Arc::<Slot>::default();
     let at = slot.clone();
     let begin = move |stop: &Stop| offer(&by, &info, &rule, (at, stop));
-    Worker::start(shared, "offer", what, begin).hearing(move |_| slot.wake())
+    Worker::start(&shared.workers, "offer", what, begin).hearing(move |_| slot.wake())
 }
 
 fn offer(
@@ -312,7 +314,7 @@ pub(crate) fn start_stand(
     let (by, rule) = (shared.clone(), rule.clone());
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("service {name} of {bridge} is not stood for");
-    let silent = shared.silent.clone();
+    let workers = shared.workers.clone();
     let begin = move |stop: &Stop| {
         let note = ask(&by, &bridge, "note/service", &name, stop)?;
         let Some(note) = note else { return Ok(None) };
@@ -325,7 +327,7 @@ pub(crate) fn start_stand(
         };
         stand(&by, &name, types, call, (Plain, None))
     };
-    Worker::start(shared, "stand", what, begin).hearing(move |_| silent.look())
+    Worker::start(&shared.workers, "stand", what, begin).hearing(move |_| workers.look())
 }
 
 /// Where calls go.

@@ -4,27 +4,21 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use outlive::{Domain, Error, ErrorKind, Node, NodeId, NodeInfo};
 use serde::Serialize;
 use zenoh::Session;
 
 use crate::config::Config;
-use crate::log::say;
+use crate::failed::Failures;
+use crate::job::Workers;
 use crate::port::Room;
 use crate::queues::Taken;
-use crate::silent::Silent;
 use crate::stats::Stats;
 use crate::wire::Keys;
 
 /// Names of the bridges' own nodes begin so: what they publish is never sent.
 pub(crate) const NODE_NAME: &str = "outlive-bridge";
-
-/// What fails again and again is said again after so long.
-const AGAIN: Duration = Duration::from_secs(30);
-/// Different failures that are remembered at most.
-const FAILURES_MAX: usize = 1024;
 
 /// Nodes known at most, unless more are there.
 const KNOWN_MAX: usize = 65_536;
@@ -40,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
     pub(crate) room: Arc<Room>,
-    pub(crate) silent: Arc<Silent>,
+    pub(crate) workers: Arc<Workers>,
     /// A publisher of a topic that is read has come or gone.
     pub(crate) topics_changed: AtomicBool,
     /// Answers to those who ask for a note, by key.
@@ -48,7 +42,7 @@ pub(crate) struct Shared {
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
     pub(crate) proxies: Mutex<HashMap<(String, u64), Node>>,
     known: Mutex<Known>,
-    failures: Mutex<Failures>,
+    failures: Arc<Failures>,
 }
 
 impl Shared {
@@ -58,6 +52,7 @@ impl Shared {
         own: String,
     ) -> Self {
         let (keys, room) = (Keys::new(&config.namespace), Arc::new(Room::new(config.limits)));
+        let failures = Arc::<Failures>::default();
         Self {
             config,
             node,
@@ -68,21 +63,18 @@ impl Shared {
             stats: Stats::default(),
             taken: Taken::default(),
             room,
-            silent: Arc::default(),
+            workers: Arc::new(Workers::new(failures.clone())),
             topics_changed: AtomicBool::new(false),
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),
-            failures: Mutex::default(),
+            failures,
         }
     }
 
     /// A line about what fails, and is tried again many times a second.
     pub(crate) fn say_failed(&self, line: impl fmt::Display) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = failures.again(line.to_string(), Instant::now());
-        drop(failures);
-        let _ = line.map(say);
+        self.failures.say(line);
     }
 
     /// Whether only somebody who has come cannot be carried now, for want of something: all others
@@ -206,34 +198,6 @@ impl Drop for Note {
     }
 }
 
-/// Lines by when they were said, and how often they were not since.
-#[derive(Debug, Default)]
-struct Failures(HashMap<String, (Instant, u64)>);
-
-impl Failures {
-    /// What is to be said of `line` now.
-    fn again(&mut self, line: String, now: Instant) -> Option<String> {
-        let recent = |at: Instant| now.saturating_duration_since(at) < AGAIN;
-        if let Some((at, unsaid)) = self.0.get_mut(&line) {
-            if recent(*at) {
-                *unsaid += 1;
-                return None;
-            }
-            let text = format!("{line} (and {unsaid} times since it was last said)");
-            (*at, *unsaid) = (now, 0);
-            return Some(text);
-        }
-        if self.0.len() >= FAILURES_MAX {
-            self.0.retain(|_, (at, _)| recent(*at));
-        }
-        if self.0.len() >= FAILURES_MAX {
-            self.0.clear();
-        }
-        self.0.insert(line.clone(), (now, 0));
-        Some(line)
-    }
-}
-
 /// Whether a node of this name is a bridge's.
 pub(crate) fn is_bridge_name(name: &str) -> bool {
     name.strip_prefix(NODE_NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -281,19 +245,5 @@ mod tests {
         // Who was never seen is a program that came for an instant, unless it is from before.
         assert_eq!([unseen_id, late_id].map(speaker), [Some(Speaker::Local); 2]);
         assert_eq!(speaker(before_id), Some(Speaker::Gone));
-    }
-
-    #[test]
-    fn what_fails_again_is_said_now_and_then_and_counted() {
-        let (mut failures, begun) = (Failures::default(), Instant::now());
-        let mut at = |ms| failures.again("x".into(), begun + Duration::from_millis(ms));
-        assert_eq!(at(0).as_deref(), Some("x"));
-        assert!((1..300).all(|n| at(100 * n).is_none()));
-        assert_eq!(at(30_000).as_deref(), Some("x (and 299 times since it was last said)"));
-        assert!(at(30_100).is_none());
-        for n in 0..3 * FAILURES_MAX {
-            assert!(failures.again(format!("{n}"), begun).is_some());
-            assert!(failures.0.len() <= FAILURES_MAX);
-        }
     }
 }

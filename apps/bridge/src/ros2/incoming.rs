@@ -26,11 +26,13 @@ use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::failed::Failed;
 use crate::incoming::{WAITING_MAX, Waiting, ends};
+use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::log::say;
 use crate::port;
 use crate::stats::Counted;
+use crate::stop::Stop;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
+use crate::worker::{News, Worker};
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
@@ -80,7 +82,7 @@ pub(super) fn start(
     intake.waiting.set_depth(route.depth, member.shared.room.limits.depth);
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
     let begin = move |_: &Stop| route.begin(intake, from, to_ask);
-    Worker::start(&member.shared, "from-ros", what, begin).hearing(move |news| {
+    Worker::start(&member.shared.workers, "from-ros", what, begin).hearing(move |news| {
         if let News::Keeps(session) = news {
             let _ = asked.send(session);
         }

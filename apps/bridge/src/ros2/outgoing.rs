@@ -18,9 +18,11 @@ use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use super::{Epoch, Member};
 use crate::failed::Failed;
+use crate::job::Job;
 use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
 use crate::stats::Counted;
-use crate::worker::{Job, Stop, Worker};
+use crate::stop::Stop;
+use crate::worker::Worker;
 
 /// What a topic becomes there.
 pub(super) struct Way {
@@ -67,9 +69,10 @@ impl Way {
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
         let by = member.clone();
         let what = format!("topic {} of ROS 2 is not carried", self.topic.name);
-        let silent = member.shared.silent.clone();
+        let workers = member.shared.workers.clone();
         let begin = move |_: &Stop| self.begin(&by, depth, &rule);
-        Worker::start(&member.shared, "outgoing", what, begin).hearing(move |_| silent.look())
+        Worker::start(&member.shared.workers, "outgoing", what, begin)
+            .hearing(move |_| workers.look())
     }
 
     fn begin(

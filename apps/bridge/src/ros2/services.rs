@@ -13,9 +13,11 @@ use super::config::Ros2ServiceRule;
 use super::known::Known;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
+use crate::job::Slot;
 use crate::services::{Call, Called, Form, Parts, serve, stand};
+use crate::stop::Stop;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::{Slot, Stop, Worker};
+use crate::worker::Worker;
 
 /// How rmw_zenoh writes calls.
 struct Cdr {
@@ -114,7 +116,7 @@ pub(super) fn offer(
         let keys = (topic.key(by.participant.domain), token);
         serve(&by.shared, &info, keys, None, (form, timeout_ms), (at, stop))
     };
-    Worker::start(&member.shared, "to-ros", what, begin).hearing(move |_| slot.wake())
+    Worker::start(&member.shared.workers, "to-ros", what, begin).hearing(move |_| slot.wake())
 }
 
 /// Stands here, as `here`, for a service of ROS.
@@ -127,7 +129,7 @@ pub(super) fn stand_for(
 ) -> Worker {
     let (by, topic, timeout_ms) = (member.clone(), topic.clone(), rule.timeout_ms);
     let what = format!("service {} of ROS 2 is not stood for as {here}", topic.name);
-    let silent = member.shared.silent.clone();
+    let workers = member.shared.workers.clone();
     let begin = move |_: &Stop| {
         let token = by.port_token(Port::Client, &topic, Qos::SERVICE);
         let form = Cdr::new(service.clone(), &token);
@@ -139,7 +141,7 @@ pub(super) fn stand_for(
         let call = Call { key, target: QueryTarget::AllComplete, timeout_ms };
         stand(&by.shared, &here, types, call, (form, Some(token)))
     };
-    Worker::start(&member.shared, "from-ros", what, begin).hearing(move |_| silent.look())
+    Worker::start(&member.shared.workers, "from-ros", what, begin).hearing(move |_| workers.look())
 }
 
 #[cfg(test)]
