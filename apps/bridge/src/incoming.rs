@@ -196,7 +196,7 @@ impl Route {
     /// A port of `node`; of our own for none.
     fn port(&self, note: &TopicNote, of: &PayloadType, node: Option<Node>) -> Result<Port, Error> {
         Port::open(Topic {
-            shared: self.shared.clone(),
+            room: self.shared.room.clone(),
             node: node.unwrap_or_else(|| self.shared.node.clone()),
             name: self.name.clone(),
             of: of.clone(),

@@ -9,7 +9,7 @@
 //! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
 //! | `job` | work that may pause, and where it rests then |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
-//! | `port` | a publisher of what comes in, and how much memory it may take |
+//! | `port`, `room` | a publisher of what comes in; how much memory all of that may take |
 //! | `services`, `queues` | calls and queues, both sides |
 //! | `ros2` | topics and services to and from ROS 2 |
 //! | `link` | the Zenoh session, and whose tokens come and go |
@@ -31,6 +31,7 @@ mod outgoing;
 mod pattern;
 mod port;
 mod queues;
+mod room;
 mod ros2;
 mod routes;
 mod services;

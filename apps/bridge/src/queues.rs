@@ -30,7 +30,7 @@ use zenoh::sample::Locality;
 use crate::failed::Failed;
 use crate::incoming::{ANSWER_MAX, ask};
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
-use crate::port::{LANE_BYTES, Share, Waits};
+use crate::room::{LANE_BYTES, Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
@@ -92,7 +92,7 @@ fn sink(
     // Four messages, where they have one size.
     let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
     let first = four.next_power_of_two().clamp(LANE_BYTES.min(bound_bytes), bound_bytes);
-    let share = Share::of_lane(shared, &counters_of(name), first, stop);
+    let share = Share::of_lane(&shared.room, &counters_of(name), first, stop);
     let Some(mut share) = share else { return Ok(None) };
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&of).bound_bytes(bound_bytes);
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
@@ -266,7 +266,7 @@ impl Sunk {
         let refused = limited && matches!(done, Err((true, _)));
         self.waits = refused.then(|| {
             let waits = self.waits.take().map(|(waits, _)| waits);
-            let of = || Waits::new(&self.shared, &counters_of(&self.name));
+            let of = || Waits::new(&self.shared.room, &counters_of(&self.name));
             (waits.unwrap_or_else(of), Instant::now())
         });
         match done {

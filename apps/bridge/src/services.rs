@@ -28,7 +28,7 @@ use crate::config::ServiceRule;
 use crate::failed::Failed;
 use crate::incoming::ask;
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
-use crate::port::{LANE_BYTES, Share};
+use crate::room::{LANE_BYTES, Share};
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::stop::Stop;
@@ -142,7 +142,7 @@ pub(crate) fn serve(
     (slot, stop): (Arc<Slot>, &Stop),
 ) -> Result<Option<Box<dyn Job>>, Failed> {
     let limited = Limited::new(shared, &info.name);
-    let share = Share::of_lane(shared, &limited.what, LANE_BYTES, stop);
+    let share = Share::of_lane(&shared.room, &limited.what, LANE_BYTES, stop);
     let Some(mut share) = share else { return Ok(None) };
     let service = shared.node.service::<[u8], [u8]>(&info.name)?;
     let service = service.of_types(&info.request, &info.response);

@@ -12,8 +12,8 @@ use zenoh::Session;
 use crate::config::Config;
 use crate::failed::Failures;
 use crate::job::Workers;
-use crate::port::Room;
 use crate::queues::Taken;
+use crate::room::Room;
 use crate::stats::Stats;
 use crate::wire::Keys;
 
@@ -51,8 +51,8 @@ impl Shared {
         session: Session,
         own: String,
     ) -> Self {
-        let (keys, room) = (Keys::new(&config.namespace), Arc::new(Room::new(config.limits)));
-        let failures = Arc::<Failures>::default();
+        let (keys, failures) = (Keys::new(&config.namespace), Arc::<Failures>::default());
+        let room = Arc::new(Room::new(config.limits, failures.clone()));
         Self {
             config,
             node,

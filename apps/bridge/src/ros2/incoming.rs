@@ -243,7 +243,7 @@ impl Route {
     fn port(&self, of: &PayloadType) -> Result<port::Port, Error> {
         let shared = &self.member.shared;
         port::Port::open(port::Topic {
-            shared: shared.clone(),
+            room: shared.room.clone(),
             node: shared.node.clone(),
             name: self.here.clone(),
             of: of.clone(),
