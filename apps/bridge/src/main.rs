@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config`, `source`, `pattern` | the file that says what is carried, and what is wrong in it |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
+//! | `place` | what they say of a message of a queue |
 //! | `listed` | the topics, services and queues of the domain |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
@@ -29,6 +30,7 @@ mod listed;
 mod log;
 mod outgoing;
 mod pattern;
+mod place;
 mod port;
 mod queues;
 mod room;

@@ -9,13 +9,12 @@
 //! | a bridge | the message under way comes again: once more only if the bridge that has put it |
 //! | | into the consumer's lane dies before that is known on the other side |
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +29,7 @@ use zenoh::sample::Locality;
 use crate::failed::Failed;
 use crate::incoming::{ANSWER_MAX, ask};
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
+use crate::place::{FULL, Head, Lane, REFUSED, ROOM, TAKEN};
 use crate::room::{LANE_BYTES, Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
@@ -40,8 +40,6 @@ use crate::worker::Worker;
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
-/// Lanes elsewhere whose last message is known, at most.
-const TAKEN_MAX: usize = 4096;
 /// What goes with a message in a lane, at most.
 const RECORD_BYTES: u64 = 128;
 /// Who had no room and does not ask again in this time has gone.
@@ -56,15 +54,6 @@ const ANSWER_MIN: Duration = Duration::from_secs(2);
 const IDENTITY_AT: u64 = 64;
 /// Before a message is tried again: from, to.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-
-/// What an answer begins with.
-const TAKEN: u8 = 0;
-/// It can never be taken: longer than a lane, or no payload of the type.
-const REFUSED: u8 = 1;
-/// No room: ask for it before the message is sent again.
-const FULL: u8 = 2;
-/// To who asked: there is room, for who comes first.
-const ROOM: u8 = 3;
 
 /// The name of a queue's counters, and in the log.
 fn counters_of(name: &str) -> String {
@@ -277,71 +266,6 @@ impl Sunk {
     }
 }
 
-/// Where a message lies in its lane.
-type Place = (u64, u64);
-
-/// A lane in which a message lay: the domain, and the node and port of the producer there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Lane {
-    domain: [u8; 16],
-    node: u64,
-    port: u64,
-}
-
-/// What goes with a message. Its place names it, whoever sends it and however often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
-    lane: Lane,
-    place: Place,
-    /// Of who only asks for room: how many bytes it has.
-    asks: Option<u64>,
-}
-
-impl Head {
-    fn to_bytes(self) -> Vec<u8> {
-        let Self { lane: Lane { domain, node, port }, place: (record, done), asks } = self;
-        let words = [Some(node), Some(port), Some(record), Some(done), asks];
-        let words = words.into_iter().flatten().flat_map(u64::to_le_bytes);
-        domain.into_iter().chain(words).collect()
-    }
-
-    /// None for what no bridge writes.
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let (domain, rest) = bytes.split_first_chunk()?;
-        let (words, []) = rest.as_chunks() else { return None };
-        let (words, asks) = match words {
-            [words @ .., asks] if words.len() == 4 => (words, Some(u64::from_le_bytes(*asks))),
-            words => (words, None),
-        };
-        let words: [[u8; 8]; 4] = words.try_into().ok()?;
-        let [node, port, record, done] = words.map(u64::from_le_bytes);
-        let lane = Lane { domain: *domain, node, port };
-        Some(Self { lane, place: (record, done), asks })
-    }
-}
-
-/// The places of the last messages that were taken, by queue and lane: as long as this bridge
-/// lives, whatever becomes of consumers, tokens and links.
-#[derive(Debug, Default)]
-pub(crate) struct Taken(Mutex<HashMap<(String, Lane), (Instant, Place)>>);
-
-impl Taken {
-    fn last(&self, queue: &str, lane: &Lane) -> Option<Place> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&(queue.to_owned(), *lane)).map(|(_, place)| *place)
-    }
-
-    fn set(&self, queue: &str, lane: Lane, place: Place) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (queue.to_owned(), lane);
-        if all.len() >= TAKEN_MAX && !all.contains_key(&key) {
-            let oldest = all.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone());
-            oldest.map(|key| all.remove(&key));
-        }
-        all.insert(key, (Instant::now(), place));
-    }
-}
-
 /// Stands here for a consumer elsewhere. At its end it leaves the queue; what is unread stays.
 pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Worker {
     let by = shared.clone();
@@ -522,19 +446,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_survives_the_wire_and_garbage_is_none() {
-        for asks in [None, Some(1 << 20)] {
-            let lane = Lane { domain: [7; 16], node: 3, port: u64::MAX };
-            let head = Head { lane, place: (1 << 40, 5), asks };
-            let bytes = head.to_bytes();
-            assert_eq!(Head::parse(&bytes), Some(head));
-            assert_eq!(Head::parse(&bytes[..bytes.len() - 1]), None);
-            assert_eq!(Head::parse(&[&bytes[..], &[0]].concat()), None);
-            assert_eq!(Head::parse(&[&bytes[..], &[0; 16]].concat()), None);
-        }
-    }
-
-    #[test]
     fn a_domain_keeps_its_identity_whoever_joins_and_shares_it_with_no_other() {
         let root = format!("/dev/shm/outlive-test-olb-id-{}-0", std::process::id());
         let root = Path::new(&root);
@@ -570,18 +481,5 @@ mod tests {
         assert_eq!(waits, [2, 4, 8, 16, 30].map(s));
         assert_eq!(wait_after(Some(s(3)), s(4)), s(12));
         assert_eq!(wait_after(Some(Duration::ZERO), s(30)), ANSWER_MIN);
-    }
-
-    #[test]
-    fn the_lanes_that_spoke_last_are_remembered() {
-        let taken = Taken::default();
-        let lane = |port| Lane { domain: [1; 16], node: 1, port };
-        for port in 0..TAKEN_MAX as u64 + 10 {
-            taken.set("/q", lane(0), (port, 0));
-            taken.set("/q", lane(port), (port, 0));
-        }
-        assert_eq!(taken.0.lock().expect("sound").len(), TAKEN_MAX);
-        assert_eq!(taken.last("/q", &lane(1)), None);
-        assert!(taken.last("/q", &lane(0)).is_some() && taken.last("/r", &lane(0)).is_none());
     }
 }

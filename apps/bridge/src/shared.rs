@@ -12,7 +12,7 @@ use zenoh::Session;
 use crate::config::Config;
 use crate::failed::Failures;
 use crate::job::Workers;
-use crate::queues::Taken;
+use crate::place::Taken;
 use crate::room::Room;
 use crate::stats::Stats;
 use crate::wire::Keys;
