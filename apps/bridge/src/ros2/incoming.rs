@@ -20,8 +20,8 @@ use zenoh::pubsub::Subscriber;
 use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
-use super::Member;
 use super::config::{Becomes, Ros2Rule};
+use super::member::Member;
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::failed::Failed;
@@ -424,9 +424,10 @@ mod tests {
     use outlive::MsgPack;
     use serde_json::Value;
 
-    use super::super::{Epoch, Known, Participant};
     use super::*;
     use crate::fixture::Alone;
+    use crate::ros2::known::Known;
+    use crate::ros2::names::Participant;
 
     const STRING: &str = "std_msgs/msg/String";
 
@@ -437,8 +438,7 @@ mod tests {
         let session = shared.own.clone();
         let participant =
             Participant { domain: 0, session, namespace: "/r".into(), name: "outlive".into() };
-        let (epoch, ports, shared) = (Epoch::new(), AtomicU64::new(1), shared.clone());
-        let member = Arc::new(Member { shared, participant, known, epoch, ports });
+        let member = Arc::new(Member::new(shared.clone(), participant, known));
         let qos = Qos { reliable: true, keeps: true, depth: Some(16) };
         Route { member, topic, here: "/n".into(), becomes: None, depth: 16, qos }
     }

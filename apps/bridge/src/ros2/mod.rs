@@ -5,6 +5,7 @@
 //! | `config` | section `[ros2]` of the bridge's file |
 //! | `known` | types of ROS and the user's own |
 //! | `names`, `qos` | keys, tokens, hashes, attachments; what ports promise |
+//! | `member` | what all routes have in common |
 //! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
 //! | `kept` | what is kept for subscriptions that come later there |
 //! | `services` | calls, both ways |
@@ -17,6 +18,7 @@ pub(crate) mod config;
 mod incoming;
 mod kept;
 mod known;
+mod member;
 mod names;
 mod outgoing;
 mod qos;
@@ -25,12 +27,11 @@ mod services;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 
 use outlive::service;
 use outlive::topic;
-use outlive_record::ros2::{Service, epoch_moved, epoch_ns};
+use outlive_record::ros2::Service;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
@@ -44,6 +45,7 @@ use crate::shared::Shared;
 use crate::worker::News;
 use config::Ros2Config;
 pub(crate) use known::Known;
+use member::Member;
 use names::{Participant, Port, Remote, Topic};
 use qos::Qos;
 
@@ -51,45 +53,6 @@ use qos::Qos;
 const PORTS_MAX: usize = 16_384;
 /// Topics that cannot be carried, told once each; more of them are told again.
 const TOLD_MAX: usize = 4096;
-
-/// What to add to CLOCK_MONOTONIC for the time since 1970, ns; the same for all routes, so that
-/// stamps that are the same here are the same there.
-#[derive(Clone)]
-struct Epoch(Arc<AtomicU64>);
-
-impl Epoch {
-    fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(epoch_ns())))
-    }
-
-    fn ns(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    /// The time of day may have been set.
-    fn look(&self) {
-        if let Some(now) = epoch_moved(self.ns()) {
-            self.0.store(now, Relaxed);
-        }
-    }
-}
-
-/// What routes need to be part of the graph.
-struct Member {
-    shared: Arc<Shared>,
-    participant: Participant,
-    known: Known,
-    epoch: Epoch,
-    /// Ports numbered so far; 0 is the node.
-    ports: AtomicU64,
-}
-
-impl Member {
-    fn port_token(&self, port: Port, topic: &Topic, qos: Qos) -> String {
-        let id = self.ports.fetch_add(1, Relaxed);
-        self.participant.port_token(id, port, topic, qos)
-    }
-}
 
 /// The bridge as a node of ROS.
 pub(crate) struct Graph {
@@ -128,8 +91,7 @@ impl Graph {
             .wait()?;
         let node = liveliness.declare_token(participant.node_token()).wait()?;
         let (shared, known) = (shared.clone(), config.known.clone());
-        let (epoch, ports) = (Epoch::new(), AtomicU64::new(1));
-        let member = Member { shared, participant, known, epoch, ports };
+        let member = Member::new(shared, participant, known);
         Ok(Self {
             config,
             member: Arc::new(member),

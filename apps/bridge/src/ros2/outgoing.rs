@@ -14,9 +14,9 @@ use zenoh::sample::Locality;
 use super::config::Ros2Rule;
 use super::kept::Kept;
 use super::known::Known;
+use super::member::{Epoch, Member};
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
-use super::{Epoch, Member};
 use crate::failed::Failed;
 use crate::job::Job;
 use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
@@ -182,10 +182,9 @@ mod tests {
         let config = config.ros2.expect("its section");
         let (rule, there) = config.goes_out("/imu").expect("carried");
 
-        let epoch = Epoch::new();
-        let now_ns = epoch.ns();
+        let now_ns = Epoch::new().ns();
         // The route begins while the clock is behind.
-        epoch.0.store(now_ns - HOUR_S * 1_000_000_000, std::sync::atomic::Ordering::Relaxed);
+        let epoch = Epoch::at_ns(now_ns - HOUR_S * 1_000_000_000);
         let way = Way::new(&info, rule, &there, epoch.clone(), &config.known).expect("a way");
         let imu = Imu { header: Header::now("base"), ..Imu::new_zeroed() };
         let second = || {

@@ -8,9 +8,9 @@ use outlive::service;
 use outlive_record::ros2::Service;
 use zenoh::query::QueryTarget;
 
-use super::Member;
 use super::config::Ros2ServiceRule;
 use super::known::Known;
+use super::member::Member;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::job::Slot;
