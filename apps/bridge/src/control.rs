@@ -20,7 +20,8 @@ use zenoh::liveliness::LivelinessToken;
 
 use crate::failed::Failed;
 use crate::incoming::{self, Expected};
-use crate::link::Token;
+use crate::link::listen::Token;
+use crate::link::wire::Of;
 use crate::listed::Listed;
 use crate::log::say;
 use crate::outgoing;
@@ -30,7 +31,6 @@ use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
 use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name};
 use crate::stats::Snapshot;
-use crate::wire::Of;
 use crate::worker::News;
 
 /// Between two looks at the domain: how late a death or a new topic is seen at most.
@@ -164,8 +164,8 @@ impl Control {
             if !self.nodes.contains_key(id) {
                 let host = self.shared.config.host.as_deref().unwrap_or("host");
                 let name = format!("{id}/{host}/{}", node.name);
-                let key = self.shared.keys.of(&self.shared.own, "live/node", &name);
-                let token = self.shared.session.liveliness().declare_token(key).wait()?;
+                let key = self.shared.link.own_key("live/node", &name);
+                let token = self.shared.link.session.liveliness().declare_token(key).wait()?;
                 self.nodes.insert(*id, token);
             }
         }
@@ -317,8 +317,8 @@ impl Control {
     }
 
     fn token(&mut self, token: Token) {
-        let Some((bridge, of)) = self.shared.keys.token(&token.key) else { return };
-        if bridge == self.shared.own {
+        let Some((bridge, of)) = self.shared.link.keys.token(&token.key) else { return };
+        if bridge == self.shared.link.own {
             return;
         }
         self.told = true;

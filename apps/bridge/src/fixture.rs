@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use outlive::{Domain, Node, NodeBuilder};
 
 use crate::config::Config;
-use crate::link;
+use crate::link::{Link, session};
 use crate::ros2::Known;
 use crate::shared::{NODE_NAME, Shared};
 
@@ -48,10 +48,10 @@ impl Alone {
         );
         let config = Config::parse("alone.toml", &text, Known::default()).expect("a good file");
         let domain = Domain::of(&self.settings()).expect("a domain");
-        let session = link::open(&config, &Arc::default()).expect("a link to nobody");
+        let session = session::open(&config, &Arc::default()).expect("a link to nobody");
         let session = session.expect("it is not to end");
-        let own = session.zid().to_string();
-        Arc::new(Shared::new((config, self.node(NODE_NAME), domain), session, own))
+        let link = Link::new(session, &config.namespace);
+        Arc::new(Shared::new(config, self.node(NODE_NAME), domain, link))
     }
 
     /// Runs `what` while there is no folder at `path`.

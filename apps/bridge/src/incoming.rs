@@ -14,16 +14,16 @@ use outlive::{Error, ErrorKind, Node, NodeId, PayloadType};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Subscriber;
-use zenoh::qos::Priority;
 use zenoh::sample::Sample;
 
 use crate::failed::Failed;
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
+use crate::link::notes::ask;
+use crate::link::wire::{Header, TopicNote, wall_now_ns};
 use crate::port::{Port, Topic};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::stop::Stop;
-use crate::wire::{Header, TopicNote, wall_now_ns};
 use crate::worker::{News, Worker};
 
 /// Messages that wait for our thread at most, or the topic's depth if that is more: a burst that
@@ -33,13 +33,9 @@ pub(crate) const WAITING_MAX: usize = 1024;
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// How long messages may come after their topic's token went: it overtakes them.
 const LINGER: Duration = Duration::from_millis(300);
-/// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
-const NOTE_BYTES_MAX: usize = 1 << 20;
 /// How long what has come may take to be published then.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// For an answer of another bridge: a link may be slow, and full. When it breaks that is known.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// How long a topic waits until it tries again to open a publisher of a node.
 const OPEN_AGAIN: Duration = Duration::from_secs(30);
 /// How long the last messages of a node that is gone are waited for while none comes.
@@ -180,16 +176,16 @@ impl Route {
         let Some(note) = route.note(stop)? else { return Ok(None) };
         intake.waiting.set_depth(note.depth, route.shared.room.limits.depth);
         let ports = Ports::new(route.clone(), note)?;
-        let key = route.shared.keys.of(&route.bridge, "data", &route.name);
+        let key = route.shared.link.keys.of(&route.bridge, "data", &route.name);
         let taker = intake.clone();
-        let subscriber = route.shared.session.declare_subscriber(key);
+        let subscriber = route.shared.link.session.declare_subscriber(key);
         let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
         let (subscriber, next, asked) = (Some(subscriber), None, None);
         Ok(Some(Box::new(Coming { subscriber, intake, from, next, ports, asked })))
     }
 
     fn note(&self, stop: &Stop) -> Result<Option<TopicNote>, Failed> {
-        let note = ask(&self.shared, &self.bridge, "note/topic", &self.name, stop)?;
+        let note = ask(&self.shared.link, &self.bridge, "note/topic", &self.name, stop)?;
         Ok(note.map(|note| serde_json::from_str(&note)).transpose()?)
     }
 
@@ -295,33 +291,6 @@ impl Job for Coming {
     }
 }
 
-/// Asks `bridge` for a note; none if it is to end before that is there.
-pub(crate) fn ask(
-    shared: &Shared,
-    bridge: &str,
-    kind: &str,
-    name: &str,
-    stop: &Stop,
-) -> Result<Option<String>, Failed> {
-    let get = shared.session.get(shared.keys.of(bridge, kind, name)).timeout(ANSWER_MAX);
-    // Before the messages that fill the link.
-    let replies = get.priority(Priority::InteractiveHigh).wait()?;
-    while !stop.is_asked() {
-        match replies.recv_timeout(LOOK_EVERY) {
-            Ok(None) => {}
-            Ok(Some(reply)) => {
-                let Ok(sample) = reply.result() else { continue };
-                if sample.payload().len() > NOTE_BYTES_MAX {
-                    return Err("its bridge answers too much".into());
-                }
-                return Ok(Some(sample.payload().try_to_string()?.into_owned()));
-            }
-            Err(_) => return Err("its bridge does not answer".into()),
-        }
-    }
-    Ok(None)
-}
-
 /// The local publishers of a remote topic: one for each remote node.
 struct Ports {
     route: Arc<Route>,
@@ -385,7 +354,7 @@ impl Ports {
             Ok(()) => {
                 c.received += 1;
                 c.bytes += header.payload_bytes;
-                c.wire_bytes += payload.len() as u64 + crate::wire::HEADER_BYTES as u64;
+                c.wire_bytes += payload.len() as u64 + crate::link::wire::HEADER_BYTES as u64;
                 c.latency(latency_us);
             }
             Err(e) if e.kind() == ErrorKind::Corrupt => c.bad += 1,
@@ -496,7 +465,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::Alone;
-    use crate::wire::TypeNote;
+    use crate::link::wire::TypeNote;
 
     const BRIDGE: &str = "there";
     /// A node of that bridge.
@@ -521,8 +490,8 @@ mod tests {
         let of = TypeNote::of(&PayloadType::of::<u64>());
         let note = TopicNote { of, depth: 4, attributes: BTreeMap::new() };
         let ports = Ports::new(route, note).expect("a publisher");
-        let key = shared.keys.of(BRIDGE, "data", "/n");
-        let subscriber = shared.session.declare_subscriber(key).callback(drop).wait();
+        let key = shared.link.keys.of(BRIDGE, "data", "/n");
+        let subscriber = shared.link.session.declare_subscriber(key).callback(drop).wait();
         let coming = Coming {
             subscriber: Some(subscriber.expect("a subscriber")),
             intake: intake.clone(),

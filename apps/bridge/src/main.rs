@@ -3,8 +3,6 @@
 //! | file | what |
 //! |---|---|
 //! | `config`, `source`, `pattern` | the file that says what is carried, and what is wrong in it |
-//! | `wire` | keys, headers, notes: what bridges say to each other |
-//! | `place` | what they say of a message of a queue |
 //! | `listed` | the topics, services and queues of the domain |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
@@ -13,7 +11,7 @@
 //! | `port`, `room` | a publisher of what comes in; how much memory all of that may take |
 //! | `services`, `queues` | calls and queues, both sides |
 //! | `ros2` | topics and services to and from ROS 2 |
-//! | `link` | the Zenoh session, and whose tokens come and go |
+//! | `link` | the Zenoh session, and what bridges say to each other |
 //! | `stats` | counters, and how they are shown |
 //! | `log` | what is said, to whoever reads it |
 //! | `shared` | what all threads know |
@@ -30,7 +28,6 @@ mod listed;
 mod log;
 mod outgoing;
 mod pattern;
-mod place;
 mod port;
 mod queues;
 mod room;
@@ -41,7 +38,6 @@ mod shared;
 mod source;
 mod stats;
 mod stop;
-mod wire;
 mod worker;
 
 use std::io::Write;
@@ -61,6 +57,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use config::Config;
 use control::Control;
 use failed::Failed;
+use link::Link;
 use log::say;
 use ros2::Known;
 use shared::{NODE_NAME, Shared};
@@ -132,7 +129,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Err(e) = link::told(&config) {
+    if let Err(e) = link::session::told(&config) {
         say(format_args!("{}: {e}", file.display()));
         return ExitCode::from(2);
     }
@@ -209,7 +206,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, end.clone())?;
     }
-    config.host.get_or_insert_with(link::host_name);
+    config.host.get_or_insert_with(link::session::host_name);
     let mut builder = Node::builder().name(NODE_NAME);
     if let Some(domain) = &config.domain {
         builder = builder.domain(domain);
@@ -230,19 +227,19 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
         Err(e) => return Err(outlive::Error::from(e).into()),
     };
 
-    let Some(session) = link::open(&config, &end)? else { return Ok(()) };
-    let own = session.zid().to_string();
+    let Some(session) = link::session::open(&config, &end)? else { return Ok(()) };
     let stats_ms = config.stats_ms;
     let topic = format!("/{NODE_NAME}/{}/stats", config.namespace);
-    let shared = Arc::new(Shared::new((config, node, domain), session, own));
+    let link = Link::new(session, &config.namespace);
+    let shared = Arc::new(Shared::new(config, node, domain, link));
     let (to, tokens) = channel();
-    let _listening = link::listen(&shared, to)?;
+    let _listening = link::listen::listen(&shared.link, to)?;
     let published =
         shared.node.msgpack::<stats::Snapshot>(&topic)?.type_name("outlive/BridgeStats");
     let published: Publisher<MsgPack<stats::Snapshot>> =
         // This thread handles all that joins and leaves: it waits for nobody who reads them.
         published.depth(4).reliable_timeout(Duration::ZERO).publisher()?;
-    say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.own));
+    say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.link.own));
 
     let lines = stats.then(printer).transpose()?;
     let mut control = Control::new(shared.clone())?;
@@ -264,6 +261,6 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
     control.end();
     // Stand-ins leave in order, whatever else still holds what is shared.
     drop(shared.proxies.lock().map(|mut proxies| std::mem::take(&mut *proxies)));
-    link::close(&shared);
+    shared.link.close();
     Ok(())
 }

@@ -22,10 +22,11 @@ use zenoh::sample::Locality;
 use crate::config::{TopicRule, Urgency};
 use crate::failed::Failed;
 use crate::job::{Job, QUIET, Rests, Turn};
-use crate::shared::{Note, Shared, Speaker};
+use crate::link::notes::Note;
+use crate::link::wire::{Header, TopicNote, TypeNote, wall_now_ns};
+use crate::shared::{Shared, Speaker};
 use crate::stats::Counted;
 use crate::stop::Stop;
-use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
 use crate::worker::Worker;
 
 /// How soon a stop is noticed.
@@ -60,19 +61,20 @@ fn begin(
         depth: info.depth,
         attributes: info.attributes.clone(),
     };
-    let note = Note::show(shared, "topic", name, &note)?;
+    let note = Note::show(&shared.link, "topic", name, &note)?;
 
     let congestion = if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
     let publisher = shared
+        .link
         .session
-        .declare_publisher(shared.keys.of(&shared.own, "data", name))
+        .declare_publisher(shared.link.own_key("data", name))
         .congestion_control(congestion)
         .priority(priority(rule.priority))
         .allowed_destination(Locality::Remote)
         .wait()?;
     let heard = heard(&publisher)?;
-    let token_key = shared.keys.of(&shared.own, "live/topic", name);
-    let token = shared.session.liveliness().declare_token(token_key).wait()?;
+    let token_key = shared.link.own_key("live/topic", name);
+    let token = shared.link.session.liveliness().declare_token(token_key).wait()?;
 
     let counted = shared.stats.of(true, name);
     let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
@@ -541,7 +543,7 @@ impl Sends for Route {
         self.publisher.put(payload).attachment(header.to_bytes()).wait()?;
         self.counted.with(|c| {
             c.bytes += bytes;
-            c.wire_bytes += wire + crate::wire::HEADER_BYTES as u64;
+            c.wire_bytes += wire + crate::link::wire::HEADER_BYTES as u64;
         });
         Ok(())
     }
@@ -550,6 +552,7 @@ impl Sends for Route {
     fn last_of(&mut self, node: u64) -> Result<(), Failed> {
         if self.spoke.remove(&node) {
             self.shared
+                .link
                 .session
                 .put(self.publisher.key_expr(), ZBytes::new())
                 .attachment(Header::last_of(node).to_bytes())

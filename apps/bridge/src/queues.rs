@@ -27,15 +27,15 @@ use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
 use crate::failed::Failed;
-use crate::incoming::{ANSWER_MAX, ask};
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
-use crate::place::{FULL, Head, Lane, REFUSED, ROOM, TAKEN};
+use crate::link::hand_over;
+use crate::link::notes::{ANSWER_MAX, Note, ask};
+use crate::link::place::{FULL, Head, Lane, REFUSED, ROOM, TAKEN};
+use crate::link::wire::{QueueNote, TypeNote};
 use crate::room::{LANE_BYTES, Share, Waits};
-use crate::services::take;
-use crate::shared::{Note, Shared};
+use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::stop::Stop;
-use crate::wire::{QueueNote, TypeNote};
 use crate::worker::Worker;
 
 /// Other bridges whose message is on its way at once, at most.
@@ -87,19 +87,20 @@ fn sink(
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
     share.set(producer.memory_bytes());
     let note = QueueNote { of: TypeNote::of(&of), stamped: info.stamped };
-    let note = Note::show(shared, "queue", name, &note)?;
+    let note = Note::show(&shared.link, "queue", name, &note)?;
     let (to, queries) = sync_channel(SENDERS_MAX);
     let wakes = slot.clone();
     let queryable = shared
+        .link
         .session
-        .declare_queryable(shared.keys.of(&shared.own, "send", name))
+        .declare_queryable(shared.link.own_key("send", name))
         .callback(move |query| {
-            take(&to, query);
+            hand_over(&to, query);
             wakes.wake();
         })
         .wait()?;
-    let token_key = shared.keys.of(&shared.own, "live/queue", name);
-    let token = shared.session.liveliness().declare_token(token_key).wait()?;
+    let token_key = shared.link.own_key("live/queue", name);
+    let token = shared.link.session.liveliness().declare_token(token_key).wait()?;
     let counted = shared.stats.of(false, &counters_of(name));
     Ok(Some(Box::new(Sunk {
         _token: token,
@@ -282,12 +283,12 @@ fn source(
     name: &str,
     stop: &Stop,
 ) -> Result<Option<Box<dyn Job>>, Failed> {
-    let note = ask(shared, bridge, "note/queue", name, stop)?;
+    let note = ask(&shared.link, bridge, "note/queue", name, stop)?;
     let Some(note) = note else { return Ok(None) };
     let note: QueueNote = serde_json::from_str(&note)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
     let from = if note.stamped { queue.stamped() } else { queue }.consumer()?;
-    let key = shared.keys.of(bridge, "send", name);
+    let key = shared.link.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
     let (shared, domain) = (shared.clone(), identity(shared.domain.dir())?);
     let to = Far { shared, key, domain, wait: ANSWER_MIN };
@@ -392,7 +393,7 @@ impl Far {
     /// None when it is to be tried again.
     fn put(&mut self, message: &[u8], head: Head, stop: &Stop) -> Option<u8> {
         let begun = Instant::now();
-        let get = self.shared.session.get(&self.key).payload(message);
+        let get = self.shared.link.session.get(&self.key).payload(message);
         // A question goes before what fills the link.
         let get = match head.asks {
             Some(_) => get.priority(Priority::InteractiveHigh),

@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use outlive::service::{self, Request, Ticket};
@@ -26,13 +26,14 @@ use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
 use crate::failed::Failed;
-use crate::incoming::ask;
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
+use crate::link::hand_over;
+use crate::link::notes::{Note, ask};
+use crate::link::wire::{ServiceNote, TypeNote};
 use crate::room::{LANE_BYTES, Share};
-use crate::shared::{Note, Shared};
+use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::stop::Stop;
-use crate::wire::{ServiceNote, TypeNote};
 use crate::worker::Worker;
 
 /// Calls in hand at most, each way.
@@ -126,9 +127,9 @@ fn offer(
         request: TypeNote::of(&info.request),
         response: TypeNote::of(&info.response),
     };
-    let note = Note::show(shared, "service", name, &note)?;
-    let key = shared.keys.of(&shared.own, "call", name);
-    let token = shared.keys.of(&shared.own, "live/service", name);
+    let note = Note::show(&shared.link, "service", name, &note)?;
+    let key = shared.link.own_key("call", name);
+    let token = shared.link.own_key("live/service", name);
     serve(shared, info, (key, token), Some(note), (Plain, rule.timeout_ms), run)
 }
 
@@ -151,15 +152,16 @@ pub(crate) fn serve(
     let (to, queries) = sync_channel(CALLS_MAX);
     let wakes = slot.clone();
     let queryable = shared
+        .link
         .session
         .declare_queryable(key)
         .complete(true)
         .callback(move |query| {
-            take(&to, query);
+            hand_over(&to, query);
             wakes.wake();
         })
         .wait()?;
-    let token = shared.session.liveliness().declare_token(token).wait()?;
+    let token = shared.link.session.liveliness().declare_token(token).wait()?;
     Ok(Some(Box::new(Offered {
         _token: token,
         _queryable: queryable,
@@ -175,15 +177,6 @@ pub(crate) fn serve(
         next: None,
         slot,
     })))
-}
-
-/// Zenoh's thread never waits.
-pub(crate) fn take(to: &SyncSender<Query>, query: Query) {
-    if let Err(e) = to.try_send(query) {
-        let (std::sync::mpsc::TrySendError::Full(query)
-        | std::sync::mpsc::TrySendError::Disconnected(query)) = e;
-        let _ = query.reply_err("too many calls at once: try again later").wait();
-    }
 }
 
 struct Offered<F> {
@@ -316,12 +309,12 @@ pub(crate) fn start_stand(
     let what = format!("service {name} of {bridge} is not stood for");
     let workers = shared.workers.clone();
     let begin = move |stop: &Stop| {
-        let note = ask(&by, &bridge, "note/service", &name, stop)?;
+        let note = ask(&by.link, &bridge, "note/service", &name, stop)?;
         let Some(note) = note else { return Ok(None) };
         let note: ServiceNote = serde_json::from_str(&note)?;
         let types = (&note.request.payload_type()?, &note.response.payload_type()?);
         let call = Call {
-            key: by.keys.of(&bridge, "call", &name),
+            key: by.link.keys.of(&bridge, "call", &name),
             target: QueryTarget::default(),
             timeout_ms: rule.timeout_ms,
         };
@@ -451,6 +444,7 @@ impl<F: Form> Standing<F> {
         let (on_reply, on_end) = (self.to.clone(), self.to.clone());
         self.limited
             .shared
+            .link
             .session
             .get(&self.call.key)
             .target(self.call.target)

@@ -6,16 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlive::{Domain, Error, ErrorKind, Node, NodeId, NodeInfo};
-use serde::Serialize;
-use zenoh::Session;
 
 use crate::config::Config;
 use crate::failed::Failures;
 use crate::job::Workers;
-use crate::place::Taken;
+use crate::link::Link;
+use crate::link::place::Taken;
 use crate::room::Room;
 use crate::stats::Stats;
-use crate::wire::Keys;
 
 /// Names of the bridges' own nodes begin so: what they publish is never sent.
 pub(crate) const NODE_NAME: &str = "outlive-bridge";
@@ -27,18 +25,13 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) node: Node,
     pub(crate) domain: Domain,
-    pub(crate) session: Session,
-    /// The session's id, ours in every key.
-    pub(crate) own: String,
-    pub(crate) keys: Keys,
+    pub(crate) link: Arc<Link>,
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
     pub(crate) room: Arc<Room>,
     pub(crate) workers: Arc<Workers>,
     /// A publisher of a topic that is read has come or gone.
     pub(crate) topics_changed: AtomicBool,
-    /// Answers to those who ask for a note, by key.
-    pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
     pub(crate) proxies: Mutex<HashMap<(String, u64), Node>>,
     known: Mutex<Known>,
@@ -46,26 +39,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        (config, node, domain): (Config, Node, Domain),
-        session: Session,
-        own: String,
-    ) -> Self {
-        let (keys, failures) = (Keys::new(&config.namespace), Arc::<Failures>::default());
+    pub(crate) fn new(config: Config, node: Node, domain: Domain, link: Link) -> Self {
+        let failures = Arc::<Failures>::default();
         let room = Arc::new(Room::new(config.limits, failures.clone()));
         Self {
             config,
             node,
             domain,
-            session,
-            own,
-            keys,
+            link: Arc::new(link),
             stats: Stats::default(),
             taken: Taken::default(),
             room,
             workers: Arc::new(Workers::new(failures.clone())),
             topics_changed: AtomicBool::new(false),
-            notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),
             failures,
@@ -133,10 +119,6 @@ impl Shared {
         let proxies = self.proxies.lock().unwrap_or_else(PoisonError::into_inner);
         proxies.get(&(bridge.to_owned(), id)).cloned()
     }
-
-    pub(crate) fn note(&self, key: &str) -> Option<String> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
-    }
 }
 
 /// Whose a node is.
@@ -171,30 +153,6 @@ impl Known {
         {
             self.0.retain(|id, _| *id >= middle || there.contains(id));
         }
-    }
-}
-
-/// What others may ask about something that is carried, as long as it is.
-pub(crate) struct Note(Arc<Shared>, String);
-
-impl Note {
-    /// Of the topic, service or queue `name`, as `kind` says.
-    pub(crate) fn show(
-        shared: &Arc<Shared>,
-        kind: &str,
-        name: &str,
-        note: &impl Serialize,
-    ) -> serde_json::Result<Self> {
-        let key = shared.keys.of(&shared.own, &format!("note/{kind}"), name);
-        let note = serde_json::to_string(note)?;
-        shared.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), note);
-        Ok(Self(shared.clone(), key))
-    }
-}
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
 }
 

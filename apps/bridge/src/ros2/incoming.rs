@@ -27,11 +27,11 @@ use super::qos::Qos;
 use crate::failed::Failed;
 use crate::incoming::{WAITING_MAX, Waiting, ends};
 use crate::job::{Job, QUIET, Rests, Slot, Turn};
+use crate::link::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
 use crate::log::say;
 use crate::port;
 use crate::stats::Counted;
 use crate::stop::Stop;
-use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
 use crate::worker::{News, Worker};
 
 /// Publishers whose numbers are followed at most.
@@ -193,7 +193,7 @@ impl Route {
         let (from_ros, of) = self.coding()?;
         // The topic is there from now on.
         let port = self.port(&of)?;
-        let session = &self.member.shared.session;
+        let session = &self.member.shared.link.session;
         let taker = intake.clone();
         let key = self.topic.key(self.member.participant.domain);
         let subscriber = session
@@ -347,7 +347,7 @@ impl Coming {
             asking.fetch_sub(1, Release);
         };
         // All of them: by default only the last of a key.
-        let get = self.route.member.shared.session.get(names::kept_selector(&self.key, of));
+        let get = self.route.member.shared.link.session.get(names::kept_selector(&self.key, of));
         get.consolidation(ConsolidationMode::None).with(CallbackDrop { callback, drop }).wait()
     }
 
@@ -435,7 +435,7 @@ mod tests {
     fn route(shared: &Arc<crate::shared::Shared>) -> Route {
         let known = Known::default();
         let topic = known.topic("/n", STRING).expect("a known type");
-        let session = shared.own.clone();
+        let session = shared.link.own.clone();
         let participant =
             Participant { domain: 0, session, namespace: "/r".into(), name: "outlive".into() };
         let member = Arc::new(Member::new(shared.clone(), participant, known));

@@ -38,7 +38,7 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
 use crate::failed::Failed;
-use crate::link::Token;
+use crate::link::listen::Token;
 use crate::log::say;
 use crate::routes::{Kind, Routes};
 use crate::shared::Shared;
@@ -75,11 +75,11 @@ impl Graph {
     pub(crate) fn join(shared: &Arc<Shared>, config: Ros2Config) -> Result<Self, Failed> {
         let participant = Participant {
             domain: config.domain,
-            session: shared.own.clone(),
+            session: shared.link.own.clone(),
             namespace: config.namespace.clone(),
             name: config.node.clone(),
         };
-        let liveliness = shared.session.liveliness();
+        let liveliness = shared.link.session.liveliness();
         let (to, tokens) = channel();
         let listening = liveliness
             .declare_subscriber(format!("@ros2_lv/{}/**", config.domain))

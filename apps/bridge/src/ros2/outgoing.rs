@@ -90,10 +90,11 @@ impl Way {
             if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
         let key = self.topic.key(member.participant.domain);
         let kept = match rule.keeps {
-            true => Some(Kept::new(&shared.session, &key, depth)?),
+            true => Some(Kept::new(&shared.link.session, &key, depth)?),
             false => None,
         };
         let publisher = shared
+            .link
             .session
             .declare_publisher(key)
             .congestion_control(congestion)
@@ -103,7 +104,7 @@ impl Way {
         let qos = Qos { reliable: rule.reliable, keeps: rule.keeps, depth: Some(depth) };
         let token_key = member.port_token(Port::Publisher, &self.topic, qos);
         let gid = names::gid(&token_key);
-        let token = shared.session.liveliness().declare_token(token_key).wait()?;
+        let token = shared.link.session.liveliness().declare_token(token_key).wait()?;
 
         let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
         let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;

@@ -14,9 +14,9 @@ use super::member::Member;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::job::Slot;
+use crate::link::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
 use crate::services::{Call, Called, Form, Parts, serve, stand};
 use crate::stop::Stop;
-use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
 use crate::worker::Worker;
 
 /// How rmw_zenoh writes calls.
@@ -133,7 +133,7 @@ pub(super) fn stand_for(
     let begin = move |_: &Stop| {
         let token = by.port_token(Port::Client, &topic, Qos::SERVICE);
         let form = Cdr::new(service.clone(), &token);
-        let liveliness = by.shared.session.liveliness();
+        let liveliness = by.shared.link.session.liveliness();
         let token = zenoh::Wait::wait(liveliness.declare_token(token))?;
         let types = (service.request.payload_type(), service.response.payload_type());
         let key = topic.key(by.participant.domain);

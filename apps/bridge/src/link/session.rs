@@ -1,22 +1,17 @@
-//! The Zenoh session: opened as the file says, and what it listens to.
+//! The Zenoh session, opened as the file says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, Sender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use zenoh::liveliness::LivelinessToken;
-use zenoh::pubsub::Subscriber;
-use zenoh::query::Queryable;
-use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait};
 
 use crate::config::{Config, Mode};
 use crate::failed::Failed;
 use crate::log::say;
-use crate::shared::Shared;
 
 /// A broken link is tried again so often, ms: from, to.
 const RETRY_MS: (u64, u64) = (100, 1000);
@@ -24,13 +19,6 @@ const RETRY_MS: (u64, u64) = (100, 1000);
 const TELL_AFTER: Duration = Duration::from_secs(1);
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// A token that came or went.
-#[derive(Debug)]
-pub(crate) struct Token {
-    pub(crate) key: String,
-    pub(crate) there: bool,
-}
 
 /// What Zenoh is told; all else is its default.
 fn settings(config: &Config) -> Vec<(&'static str, Value)> {
@@ -157,46 +145,6 @@ fn no_router(config: &Config) -> String {
         "no router {at} yet, so nothing is carried until one answers: is it there, and its address \
          right?"
     )
-}
-
-/// What is listened to for as long as the bridge runs.
-pub(crate) struct Listening {
-    _tokens: Subscriber<()>,
-    _notes: Queryable<()>,
-    _here: LivelinessToken,
-}
-
-/// Passes tokens of others on, and answers those who ask for notes.
-pub(crate) fn listen(shared: &Arc<Shared>, to: Sender<Token>) -> Result<Listening, Failed> {
-    let session = &shared.session;
-    let tokens = session
-        .liveliness()
-        .declare_subscriber(shared.keys.all_tokens())
-        .history(true)
-        .callback(move |sample| {
-            let there = sample.kind() == SampleKind::Put;
-            let _ = to.send(Token { key: sample.key_expr().as_str().to_owned(), there });
-        })
-        .wait()?;
-    let asked = shared.clone();
-    let notes = session
-        .declare_queryable(shared.keys.of(&shared.own, "note", "**"))
-        .callback(move |query| {
-            let note = asked.note(query.key_expr().as_str());
-            let _ = match note {
-                Some(note) => query.reply(query.key_expr().clone(), note).wait(),
-                None => query.reply_err("not carried any more").wait(),
-            };
-        })
-        .wait()?;
-    let here = shared.keys.of(&shared.own, "live/bridge", "here");
-    let here = session.liveliness().declare_token(here).wait()?;
-    Ok(Listening { _tokens: tokens, _notes: notes, _here: here })
-}
-
-/// Tells the others at once that this bridge leaves.
-pub(crate) fn close(shared: &Shared) {
-    let _ = shared.session.close().wait();
 }
 
 /// This machine's name, as a part of a name may be.
