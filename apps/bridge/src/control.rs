@@ -29,7 +29,8 @@ use crate::queues;
 use crate::ros2::Graph;
 use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
-use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name};
+use crate::shared::Shared;
+use crate::speakers::{NODE_NAME, Speaker, is_bridge_name};
 use crate::stats::Snapshot;
 use crate::worker::News;
 
@@ -128,7 +129,7 @@ impl Control {
 
     fn look(&mut self) -> Result<(), Failed> {
         let nodes = self.shared.domain.nodes()?;
-        self.shared.found(&nodes);
+        self.shared.speakers.found(&nodes);
         let live: HashMap<u64, &NodeInfo> = nodes
             .iter()
             .filter(|n| n.alive && !is_bridge_name(&n.name))
@@ -240,7 +241,7 @@ impl Control {
         for queue in queues {
             let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             // What is gone without a trace may have been the bridge before this one.
-            let mut came_in = |node| match shared.speaker(node) {
+            let mut came_in = |node| match shared.speakers.of(node) {
                 Ok(Speaker::Bridge) => true,
                 Ok(Speaker::Gone) => comes_in,
                 Ok(Speaker::Local) => false,
@@ -409,7 +410,7 @@ impl Control {
         // The table is not locked meanwhile: whatever comes in looks there.
         match builder.open() {
             Ok(node) => {
-                self.shared.stands_in(node.id());
+                self.shared.speakers.stands_in(node.id());
                 self.proxies().insert(key, node);
                 true
             }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config`, `source`, `pattern` | the file that says what is carried, and what is wrong in it |
 //! | `listed` | the topics, services and queues of the domain |
+//! | `speakers` | whose the nodes of the domain are |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
 //! | `job` | work that may pause, and where it rests then |
@@ -36,6 +37,7 @@ mod routes;
 mod services;
 mod shared;
 mod source;
+mod speakers;
 mod stats;
 mod stop;
 mod worker;
@@ -60,7 +62,8 @@ use failed::Failed;
 use link::Link;
 use log::say;
 use ros2::Known;
-use shared::{NODE_NAME, Shared};
+use shared::Shared;
+use speakers::NODE_NAME;
 
 const HELP: &str = "\
 Carries topics, queues and services between machines, over Zenoh.

@@ -24,7 +24,8 @@ use crate::failed::Failed;
 use crate::job::{Job, QUIET, Rests, Turn};
 use crate::link::notes::Note;
 use crate::link::wire::{Header, TopicNote, TypeNote, wall_now_ns};
-use crate::shared::{Shared, Speaker};
+use crate::shared::Shared;
+use crate::speakers::Speaker;
 use crate::stats::Counted;
 use crate::stop::Stop;
 use crate::worker::Worker;
@@ -211,7 +212,7 @@ impl Pump {
         };
         for PublisherInfo { id, messages, .. } in pump.heads()? {
             pump.places.insert(id, messages);
-            if shared.speaker(id.node)? == Speaker::Gone {
+            if shared.speakers.of(id.node)? == Speaker::Gone {
                 pump.strangers.insert(id);
             }
         }
@@ -344,7 +345,7 @@ impl Pump {
 
     fn skip(&mut self, sample: &Sample<[u8]>) {
         self.read(sample.publisher(), sample.seq());
-        if !self.shared.is_bridge(sample.publisher().node) {
+        if !self.shared.speakers.is_bridge(sample.publisher().node) {
             self.counted.with(|c| {
                 c.overrun += sample.lost_before();
                 c.skipped += 1;
@@ -410,14 +411,14 @@ impl Pump {
     fn heads(&self) -> Result<Vec<PublisherInfo>, Failed> {
         let topic = self.shared.domain.find_topic(self.from.topic())?;
         let mut publishers = topic.map(|topic| topic.publishers).unwrap_or_default();
-        publishers.retain(|p| !self.shared.is_bridge(p.id.node));
+        publishers.retain(|p| !self.shared.speakers.is_bridge(p.id.node));
         Ok(publishers)
     }
 
     /// Whether somebody hears it; none if it does not pass.
     fn passes(&mut self, sample: &Sample<[u8]>, now: u64) -> Option<bool> {
         let id = sample.publisher();
-        let speaker = self.shared.speaker(id.node);
+        let speaker = self.shared.speakers.of(id.node);
         // It came from elsewhere: sent again, it would go round for ever. So may what a bridge has
         // left that was killed.
         if matches!(speaker, Ok(Speaker::Bridge)) || self.strangers.contains(&id) {
