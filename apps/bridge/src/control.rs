@@ -18,21 +18,18 @@ use outlive::{ErrorKind, Node, NodeInfo, queue, service, topic};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
-use crate::failed::Failed;
-use crate::incoming::{self, Expected};
+use crate::carried::incoming::{self, Expected};
+use crate::carried::{outgoing, queues, services};
 use crate::link::listen::Token;
 use crate::link::wire::Of;
-use crate::listed::Listed;
-use crate::log::say;
-use crate::outgoing;
-use crate::queues;
+use crate::local::listed::Listed;
+use crate::local::speakers::{NODE_NAME, Speaker, is_bridge_name};
+use crate::report::stats::Snapshot;
+use crate::report::{Failed, say};
 use crate::ros2::Graph;
-use crate::routes::{Kind, ROUTES_MAX, Routes};
-use crate::services;
 use crate::shared::Shared;
-use crate::speakers::{NODE_NAME, Speaker, is_bridge_name};
-use crate::stats::Snapshot;
-use crate::worker::News;
+use crate::work::News;
+use crate::work::routes::{Kind, ROUTES_MAX, Routes};
 
 /// Between two looks at the domain: how late a death or a new topic is seen at most.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -9,9 +9,9 @@ use outlive::{Domain, Node, NodeBuilder};
 
 use crate::config::Config;
 use crate::link::{Link, session};
+use crate::local::speakers::NODE_NAME;
 use crate::ros2::Known;
 use crate::shared::Shared;
-use crate::speakers::NODE_NAME;
 
 static ALONE: AtomicU32 = AtomicU32::new(0);
 

@@ -1,46 +1,30 @@
 //! `outlive-bridge`: carries topics, queues and services between machines, over Zenoh.
 //!
-//! | file | what |
+//! | where | what |
 //! |---|---|
-//! | `config`, `source`, `pattern` | the file that says what is carried, and what is wrong in it |
-//! | `listed` | the topics, services and queues of the domain |
-//! | `speakers` | whose the nodes of the domain are |
-//! | `control` | what is here and there: what is to be carried |
-//! | `routes`, `worker`, `stop` | the table of what is carried; work that can be asked to end |
-//! | `job` | work that may pause, and where it rests then |
-//! | `outgoing`, `incoming` | a topic on its way out and in |
-//! | `port`, `room` | a publisher of what comes in; how much memory all of that may take |
-//! | `services`, `queues` | calls and queues, both sides |
-//! | `ros2` | topics and services to and from ROS 2 |
-//! | `link` | the Zenoh session, and what bridges say to each other |
-//! | `stats` | counters, and how they are shown |
-//! | `log` | what is said, to whoever reads it |
+//! | `config/` | the file that says what is carried |
+//! | `report/` | what is said: lines, failures, counters |
+//! | `work/` | what begins, rests and ends, and the table of that |
+//! | `link/` | the Zenoh session, and what bridges say to each other |
+//! | `local/` | the domain, and what the bridge puts there |
 //! | `shared` | what all threads know |
+//! | `carried/` | topics, services and queues on their way |
+//! | `ros2/` | topics and services to and from ROS 2 |
+//! | `control` | what is here and there: what is to be carried |
+//!
+//! Begin with `control`, which knows all the others: one turn of it is `Control::step`.
 
+mod carried;
 mod config;
 mod control;
-mod failed;
 #[cfg(test)]
 mod fixture;
-mod incoming;
-mod job;
 mod link;
-mod listed;
-mod log;
-mod outgoing;
-mod pattern;
-mod port;
-mod queues;
-mod room;
+mod local;
+mod report;
 mod ros2;
-mod routes;
-mod services;
 mod shared;
-mod source;
-mod speakers;
-mod stats;
-mod stop;
-mod worker;
+mod work;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,12 +42,11 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use config::Config;
 use control::Control;
-use failed::Failed;
 use link::Link;
-use log::say;
+use local::speakers::NODE_NAME;
+use report::{Failed, log, say, stats};
 use ros2::Known;
 use shared::Shared;
-use speakers::NODE_NAME;
 
 const HELP: &str = "\
 Carries topics, queues and services between machines, over Zenoh.

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlive::{Domain, Error, ErrorKind, Node};
 
 use crate::config::Config;
-use crate::failed::Failures;
-use crate::job::Workers;
 use crate::link::Link;
 use crate::link::place::Taken;
-use crate::room::Room;
-use crate::speakers::Speakers;
-use crate::stats::Stats;
+use crate::local::room::Room;
+use crate::local::speakers::Speakers;
+use crate::report::Failures;
+use crate::report::stats::Stats;
+use crate::work::Workers;
 
 pub(crate) struct Shared {
     pub(crate) config: Config,

@@ -10,7 +10,7 @@ use zenoh::query::Queryable;
 use zenoh::sample::SampleKind;
 
 use super::Link;
-use crate::failed::Failed;
+use crate::report::Failed;
 
 /// A token that came or went.
 #[derive(Debug)]

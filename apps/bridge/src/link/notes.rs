@@ -8,8 +8,8 @@ use zenoh::Wait;
 use zenoh::qos::Priority;
 
 use super::Link;
-use crate::failed::Failed;
-use crate::stop::Stop;
+use crate::report::Failed;
+use crate::work::Stop;
 
 /// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
 const NOTE_BYTES_MAX: usize = 1 << 20;

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use zenoh::{Session, Wait};
 
 use crate::config::{Config, Mode};
-use crate::failed::Failed;
-use crate::log::say;
+use crate::report::{Failed, say};
 
 /// A broken link is tried again so often, ms: from, to.
 const RETRY_MS: (u64, u64) = (100, 1000);

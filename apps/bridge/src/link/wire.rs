@@ -189,7 +189,7 @@ impl Keys {
 
     /// Of `bridge`: `kind` is one of the words above, `name` what follows.
     pub(crate) fn of(&self, bridge: &str, kind: &str, name: &str) -> String {
-        format!("{}/{bridge}/{kind}/{}", self.prefix, crate::pattern::bare(name))
+        format!("{}/{bridge}/{kind}/{}", self.prefix, crate::config::pattern::bare(name))
     }
 
     /// The tokens of all bridges.

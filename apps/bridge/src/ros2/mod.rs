@@ -2,27 +2,23 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config` | section `[ros2]` of the bridge's file |
 //! | `known` | types of ROS and the user's own |
 //! | `names`, `qos` | keys, tokens, hashes, attachments; what ports promise |
 //! | `member` | what all routes have in common |
-//! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
-//! | `kept` | what is kept for subscriptions that come later there |
+//! | `topics` | a topic on its way to ROS, and from there |
 //! | `services` | calls, both ways |
 //!
 //! The bridge is one node of ROS. A topic here with a live publisher is a publisher of that node; a
 //! topic with a publisher there is a subscription of it, and a publisher here. A service here is a
-//! server of that node, one there a client of it, and a server here.
+//! server of that node, one there a client of it, and a server here. Begin with [`Graph`], which
+//! starts a route for each.
 
-pub(crate) mod config;
-mod incoming;
-mod kept;
 mod known;
 mod member;
-mod names;
-mod outgoing;
+pub(crate) mod names;
 mod qos;
 mod services;
+mod topics;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -37,17 +33,17 @@ use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
-use crate::failed::Failed;
+use crate::config::ros2::Ros2Config;
 use crate::link::listen::Token;
-use crate::log::say;
-use crate::routes::{Kind, Routes};
+use crate::report::{Failed, say};
 use crate::shared::Shared;
-use crate::worker::News;
-use config::Ros2Config;
+use crate::work::News;
+use crate::work::routes::{Kind, Routes};
 pub(crate) use known::Known;
 use member::Member;
 use names::{Participant, Port, Remote, Topic};
 use qos::Qos;
+use topics::{incoming, outgoing};
 
 /// Publishers and servers there that are remembered at most.
 const PORTS_MAX: usize = 16_384;

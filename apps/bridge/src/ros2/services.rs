@@ -8,16 +8,14 @@ use outlive::service;
 use outlive_record::ros2::Service;
 use zenoh::query::QueryTarget;
 
-use super::config::Ros2ServiceRule;
 use super::known::Known;
 use super::member::Member;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::job::Slot;
+use crate::carried::services::{Call, Called, Form, Parts, serve, stand};
+use crate::config::ros2::Ros2ServiceRule;
 use crate::link::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::services::{Call, Called, Form, Parts, serve, stand};
-use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::work::{Slot, Stop, Worker};
 
 /// How rmw_zenoh writes calls.
 struct Cdr {

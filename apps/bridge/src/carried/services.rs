@@ -25,16 +25,14 @@ use zenoh::query::{ConsolidationMode, Query, QueryTarget, Queryable, Reply};
 use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
-use crate::failed::Failed;
-use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::link::hand_over;
 use crate::link::notes::{Note, ask};
 use crate::link::wire::{ServiceNote, TypeNote};
-use crate::room::{LANE_BYTES, Share};
+use crate::local::room::{LANE_BYTES, Share};
+use crate::report::Failed;
+use crate::report::stats::Counted;
 use crate::shared::Shared;
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::work::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;

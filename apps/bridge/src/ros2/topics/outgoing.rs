@@ -11,21 +11,19 @@ use zenoh::pubsub::Publisher;
 use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 
-use super::config::Ros2Rule;
 use super::kept::Kept;
-use super::known::Known;
-use super::member::{Epoch, Member};
-use super::names::{self, Attachment, Port, Topic};
-use super::qos::Qos;
-use crate::failed::Failed;
-use crate::job::Job;
-use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::carried::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
+use crate::config::ros2::Ros2Rule;
+use crate::report::Failed;
+use crate::report::stats::Counted;
+use crate::ros2::known::Known;
+use crate::ros2::member::{Epoch, Member};
+use crate::ros2::names::{self, Attachment, Port, Topic};
+use crate::ros2::qos::Qos;
+use crate::work::{Job, Stop, Worker};
 
 /// What a topic becomes there.
-pub(super) struct Way {
+pub(in crate::ros2) struct Way {
     /// Its name here.
     name: String,
     to_ros: ToRos,
@@ -37,7 +35,7 @@ pub(super) struct Way {
 
 impl Way {
     /// `Err` says why ROS has no message for it, or not that of the rule.
-    pub(super) fn new(
+    pub(in crate::ros2) fn new(
         info: &topic::Info,
         rule: &Ros2Rule,
         there: &str,
@@ -66,7 +64,7 @@ impl Way {
         (which == self.which).then_some(message)
     }
 
-    pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
+    pub(in crate::ros2) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
         let by = member.clone();
         let what = format!("topic {} of ROS 2 is not carried", self.topic.name);
         let workers = member.shared.workers.clone();

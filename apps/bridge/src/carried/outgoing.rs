@@ -20,15 +20,13 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
-use crate::failed::Failed;
-use crate::job::{Job, QUIET, Rests, Turn};
 use crate::link::notes::Note;
 use crate::link::wire::{Header, TopicNote, TypeNote, wall_now_ns};
+use crate::local::speakers::Speaker;
+use crate::report::Failed;
+use crate::report::stats::Counted;
 use crate::shared::Shared;
-use crate::speakers::Speaker;
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::work::{Job, QUIET, Rests, Stop, Turn, Worker};
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use outlive::{Interrupt, WaitSet, Waitable};
 
-use crate::failed::{Failed, Failures};
-use crate::stop::{Ending, Stop};
+use super::stop::{Ending, Stop};
+use crate::report::{Failed, Failures};
 
 /// Without work for so long, nothing needs a thread.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);

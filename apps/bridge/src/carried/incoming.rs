@@ -16,15 +16,13 @@ use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::Sample;
 
-use crate::failed::Failed;
-use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::link::notes::ask;
 use crate::link::wire::{Header, TopicNote, wall_now_ns};
-use crate::port::{Port, Topic};
+use crate::local::port::{Port, Topic};
+use crate::report::Failed;
+use crate::report::stats::Counted;
 use crate::shared::Shared;
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::{News, Worker};
+use crate::work::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Messages that wait for our thread at most, or the topic's depth if that is more: a burst that
 /// fits into the rings is not dropped in between.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::log::say;
+use super::log::say;
 
 /// What fails again and again is said again after so long.
 const AGAIN: Duration = Duration::from_secs(30);

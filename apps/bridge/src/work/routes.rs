@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::log::say;
-use crate::worker::{News, Worker};
+use super::worker::{News, Worker};
+use crate::report::say;
 
 /// Routes of each kind at most.
 pub(crate) const ROUTES_MAX: usize = 512;

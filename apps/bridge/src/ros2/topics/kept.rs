@@ -11,8 +11,8 @@ use zenoh::query::{Query, Queryable};
 use zenoh::time::{NTP64, Timestamp};
 use zenoh::{Session, Wait};
 
-use super::names::{self, Attachment};
-use crate::failed::Failed;
+use crate::report::Failed;
+use crate::ros2::names::{self, Attachment};
 
 /// Bytes kept of a topic at most, unless it is a single message.
 const KEPT_BYTES_MAX: usize = 64 << 20;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::failed::Failed;
-use crate::job::{Job, Workers};
-use crate::stop::{Ending, Stop};
+use super::job::{Job, Workers};
+use super::stop::{Ending, Stop};
+use crate::report::Failed;
 
 /// What a route is told while it runs.
 #[derive(Clone, Debug)]

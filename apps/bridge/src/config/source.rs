@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::pattern::Pattern;
+use super::pattern::Pattern;
 
 /// What is wrong in the file, where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,19 +20,16 @@ use zenoh::pubsub::Subscriber;
 use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
-use super::config::{Becomes, Ros2Rule};
-use super::member::Member;
-use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
-use super::qos::Qos;
-use crate::failed::Failed;
-use crate::incoming::{WAITING_MAX, Waiting, ends};
-use crate::job::{Job, QUIET, Rests, Slot, Turn};
+use crate::carried::incoming::{WAITING_MAX, Waiting, ends};
+use crate::config::ros2::{Becomes, Ros2Rule};
 use crate::link::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::log::say;
-use crate::port;
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::{News, Worker};
+use crate::local::port;
+use crate::report::stats::Counted;
+use crate::report::{Failed, say};
+use crate::ros2::member::Member;
+use crate::ros2::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
+use crate::ros2::qos::Qos;
+use crate::work::{Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
@@ -53,7 +50,7 @@ struct Item {
 }
 
 /// Begins to publish `topic` of ROS as `here`. Its end comes after what has come.
-pub(super) fn start(
+pub(in crate::ros2) fn start(
     member: &Arc<Member>,
     topic: &Topic,
     here: &str,

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::known::Known;
-use super::names;
-use crate::pattern::Pattern;
-use crate::source::{ConfigError, Direction, Source};
+use super::pattern::Pattern;
+use super::source::{ConfigError, Direction, Source};
+use crate::ros2::{Known, names};
 
 /// The highest domain of ROS 2 on Linux.
 const DOMAIN_MAX: u64 = 232;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 
-use crate::room::{Room, Share};
+use super::room::{Room, Share};
 
 /// Payloads up to here travel inside the ring, without a loan; values of a fixed size up to there.
 const SMALL_BYTES: usize = 104;

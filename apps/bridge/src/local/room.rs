@@ -11,8 +11,8 @@ use outlive::queue::{BOUND_BYTES_DEFAULT, ProducerId};
 use outlive::{Client, Producer, Server};
 
 use crate::config::Limits;
-use crate::failed::Failures;
-use crate::stop::Stop;
+use crate::report::Failures;
+use crate::work::Stop;
 
 /// Of a lane here at first, unless its messages need more.
 pub(crate) const LANE_BYTES: u64 = 16 << 10;

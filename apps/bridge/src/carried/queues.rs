@@ -26,17 +26,15 @@ use zenoh::qos::Priority;
 use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
-use crate::failed::Failed;
-use crate::job::{Job, QUIET, Rests, Slot, Turn};
 use crate::link::hand_over;
 use crate::link::notes::{ANSWER_MAX, Note, ask};
 use crate::link::place::{FULL, Head, Lane, REFUSED, ROOM, TAKEN};
 use crate::link::wire::{QueueNote, TypeNote};
-use crate::room::{LANE_BYTES, Share, Waits};
+use crate::local::room::{LANE_BYTES, Share, Waits};
+use crate::report::Failed;
+use crate::report::stats::Counted;
 use crate::shared::Shared;
-use crate::stats::Counted;
-use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::work::{Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;

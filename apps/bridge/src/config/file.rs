@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-use crate::pattern::Pattern;
+use super::pattern::Pattern;
+use super::ros2::{Ros2Config, Ros2Section};
+use super::source::{ConfigError, Direction, Source};
 use crate::ros2::Known;
-use crate::ros2::config::{Ros2Config, Ros2Section};
-use crate::source::{ConfigError, Direction, Source};
 
 /// What files of `[tls]` hold, by their labels.
 const CERTIFICATE: [&str; 1] = ["CERTIFICATE"];
