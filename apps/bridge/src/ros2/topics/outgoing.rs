@@ -12,7 +12,7 @@ use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 
 use super::kept::Kept;
-use crate::carried::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
+use crate::carried::pump::{Carried, Pump, Sends, heard, reader, wall_ns};
 use crate::config::ros2::Ros2Rule;
 use crate::report::Failed;
 use crate::report::stats::Counted;
