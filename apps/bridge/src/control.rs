@@ -217,7 +217,7 @@ impl Control {
         for service in served() {
             let name = &service.name;
             if let Some(rule) = shared.config.service(name).filter(|r| r.direction.goes_out()) {
-                side.want("", name, || services::start_offer(shared, service, rule));
+                side.want("", name, || services::offer::start(shared, service, rule));
             }
         }
         side.settle();
@@ -254,7 +254,7 @@ impl Control {
             }
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
             if comes_in && consumed {
-                side.want("", &queue.name, || queues::start_sink(shared, queue));
+                side.want("", &queue.name, || queues::sink::start(shared, queue));
             }
         }
         side.settle();
@@ -291,7 +291,7 @@ impl Control {
                         let rule = shared.config.service(name);
                         if let Some(rule) = rule.filter(|r| r.direction.comes_in()) {
                             routes.of(Kind::ServiceIn).want(bridge, name, || {
-                                services::start_stand(shared, bridge, name, rule)
+                                services::stand::start(shared, bridge, name, rule)
                             });
                         }
                     }
@@ -300,7 +300,7 @@ impl Control {
                         if rule.is_some_and(|r| r.direction.goes_out()) {
                             routes
                                 .of(Kind::QueueOut)
-                                .want(bridge, name, || queues::start_source(shared, bridge, name));
+                                .want(bridge, name, || queues::source::start(shared, bridge, name));
                         }
                     }
                 }
