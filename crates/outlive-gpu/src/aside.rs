@@ -15,10 +15,14 @@ use crate::context::Context;
 use crate::driver::{Api, Handle};
 use crate::{Error, ErrorKind, Result};
 
+/// Longest wait for the device when something that it may use is dropped.
+pub(crate) const DROP_WAIT: Duration = Duration::from_secs(1);
+
 /// Without a context: why.
 type Call = Box<dyn FnOnce(&Api, Result<Context>) + Send>;
 
 /// See the module.
+#[derive(Debug)]
 pub(crate) struct Aside {
     calls: Sender<Call>,
 }

@@ -12,19 +12,15 @@ use crate::context::Context;
 use crate::copier::Copiers;
 use crate::device::{Info, look_at};
 use crate::driver::{self, Api, Device, Handle, INVALID_CONTEXT, attribute};
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::handle::{DevicePtr, Stream};
-use crate::memory::PinnedBuffer;
+use crate::pinned::Stages;
 use crate::process::{fork_generation, this_process};
 use crate::registrar::{Registered, Registrar};
 use crate::{Error, ErrorKind, Result};
 
 /// CUDA_ERROR_STREAM_CAPTURE_*.
 const CAPTURES: std::ops::RangeInclusive<i32> = 900..=908;
-/// Longest wait for a copy that the caller did not bound.
-pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
-/// Longest wait for the device when something that it may use is dropped.
-pub(crate) const DROP_WAIT: Duration = Duration::from_secs(1);
 
 /// A CUDA device as this process uses it; clones are the same device.
 ///
@@ -54,14 +50,6 @@ pub(crate) struct Inner {
     copiers: Mutex<Copiers>,
     stages: Mutex<Stages>,
     opened_by: u32,
-}
-
-/// Pinned memory for parts of copies, used again and again.
-#[derive(Default)]
-pub(crate) struct Stages {
-    pub(crate) free: Vec<PinnedBuffer>,
-    /// Given up before the device was done.
-    pub(crate) stuck: Vec<(PinnedBuffer, Event)>,
 }
 
 struct ContextHandle(Handle);

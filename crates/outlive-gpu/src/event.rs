@@ -17,6 +17,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// Looks before a waiting thread gives the core away between them.
 const SPINS: u32 = 200;
+/// Longest wait for a copy that the caller did not bound.
+pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
 /// Looks before it sleeps between them.
 const YIELDS: u32 = 2000;
 const NAP: Duration = Duration::from_micros(50);

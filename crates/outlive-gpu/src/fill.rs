@@ -8,9 +8,10 @@ use std::time::Duration;
 use outlive::topic::segments::{self, Segment};
 use outlive::{Loan, Payload};
 
+use crate::aside::DROP_WAIT;
 use crate::copier::{Job, Place, Started};
-use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
-use crate::event::{EVENTS_MAX, Event};
+use crate::cuda::Cuda;
+use crate::event::{COPY_WAIT, EVENTS_MAX, Event};
 use crate::handle::{DevicePtr, Stream};
 use crate::registrar::Flight;
 use crate::{Error, ErrorKind, Result};

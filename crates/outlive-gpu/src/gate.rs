@@ -13,11 +13,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::cuda::{Cuda, DROP_WAIT};
+use crate::aside::DROP_WAIT;
+use crate::cuda::Cuda;
 use crate::driver::register;
 use crate::event::Event;
 use crate::handle::Stream;
-use crate::memory::unmap_registered;
+use crate::pinned::unmap_registered;
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
@@ -99,7 +100,7 @@ impl Gate {
         let code = unsafe { (api.registered_address)(&raw mut address, page, 0) };
         if let Err(e) = api.check(code, "cuMemHostGetDevicePointer") {
             // SAFETY: registered and mapped above; no stream knows its address.
-            unsafe { unmap_registered(cuda, page, PAGE, DROP_WAIT) };
+            unsafe { unmap_registered(&cuda.inner.aside, page, PAGE, DROP_WAIT) };
             return Err(e);
         }
         let (cuda, last) = (cuda.clone(), AtomicU32::new(0));
@@ -208,7 +209,7 @@ impl Drop for Gate {
             return;
         }
         // SAFETY: registered and mapped in `new`; no stream looks at it any more.
-        unsafe { unmap_registered(&self.cuda, self.page, PAGE, left()) };
+        unsafe { unmap_registered(&self.cuda.inner.aside, self.page, PAGE, left()) };
     }
 }
 

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `driver`, `library` | the driver's functions, found at run time |
 //! | `cuda`, `event`, `memory` | a device: its context, streams, events, memory |
+//! | `pinned` | host memory that it copies fastest |
 //! | `registrar` | data segments known to the driver; copies under way in them |
 //! | `aside` | calls that wait for the whole device, made where nobody waits for ever |
 //! | `copier` | how bytes travel: by the device, by the processor, by your own |
@@ -40,6 +41,7 @@ mod gate;
 mod handle;
 mod library;
 mod memory;
+mod pinned;
 mod process;
 mod registrar;
 pub mod share;
@@ -51,6 +53,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use fill::{Fill, LoanExt, Rows};
 pub use gate::{Gate, Look, Ticket};
 pub use handle::{DevicePtr, Stream};
-pub use memory::{DeviceBuffer, PinnedBuffer};
+pub use memory::DeviceBuffer;
+pub use pinned::PinnedBuffer;
 pub use registrar::Registered;
 pub use take::{SampleExt, Take, copy_sample};

@@ -1,16 +1,16 @@
 //! Memory of a device.
 #![allow(unsafe_code)]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::aside::DROP_WAIT;
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
-use crate::driver::register;
-use crate::event::Event;
+use crate::cuda::Cuda;
+use crate::event::{COPY_WAIT, Event};
 use crate::handle::{DevicePtr, Stream};
+use crate::pinned::PinnedBuffer;
 use crate::{Error, ErrorKind, Result};
 
-const PAGE: usize = 4096;
 /// A part of an upload or a download.
 const STAGE_BYTES: usize = 4 << 20;
 /// Most of them that the device may have for good, before the next copy is refused.
@@ -173,22 +173,8 @@ impl Cuda {
 
     /// As `pinned`, with the driver's answer: where it refuses, the memory is there all the same.
     fn map(&self, bytes: usize) -> Result<(PinnedBuffer, i32)> {
-        let len = bytes.next_multiple_of(PAGE);
         let _context = self.inner.enter()?;
-        // SAFETY: a new mapping touches nothing of ours; registered while it is mapped.
-        unsafe {
-            let prot = libc::PROT_READ | libc::PROT_WRITE;
-            // Shared: of private memory a fork would leave the device the pages and give us copies.
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            let at = libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0);
-            if bytes == 0 || at == libc::MAP_FAILED {
-                let what = format!("mapping {bytes} bytes to register");
-                return Err(Error::new(ErrorKind::Io, what, "ask for what there is"));
-            }
-            let code = (self.inner.api.register)(at, len, register::PORTABLE);
-            let is_pinned = code == 0;
-            Ok((PinnedBuffer { cuda: self.clone(), at, bytes, len, is_pinned }, code))
-        }
+        PinnedBuffer::map(&self.inner.api, &self.inner.aside, bytes)
     }
 
     /// Makes one copy and waits for it, at most 10 s. Where host memory is not registered the
@@ -256,61 +242,4 @@ impl Drop for DeviceBuffer {
             self.cuda.inner.aside.does(DROP_WAIT, move |api| unsafe { (api.free)(at) } == 0);
         }
     }
-}
-
-/// Registered host memory, freed when it is dropped. The device must be done with it by then. The
-/// driver may wait for the whole device, the caller waits at most a second; after that it is freed
-/// once the device is done.
-#[derive(Debug)]
-pub struct PinnedBuffer {
-    cuda: Cuda,
-    at: *mut std::ffi::c_void,
-    bytes: usize,
-    len: usize,
-    is_pinned: bool,
-}
-
-// SAFETY: memory of its own, reached through raw pointers alone.
-unsafe impl Send for PinnedBuffer {}
-
-impl PinnedBuffer {
-    /// Its first byte.
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.at.cast()
-    }
-
-    /// Its length, bytes.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for PinnedBuffer {
-    fn drop(&mut self) {
-        if self.is_pinned && self.cuda.inner.refuse_child().is_ok() {
-            // SAFETY: registered and mapped by `map`; nothing uses it after.
-            unsafe { unmap_registered(&self.cuda, self.at, self.len, DROP_WAIT) };
-        } else if !self.is_pinned {
-            // SAFETY: mapped by `map`; no device knows it.
-            unsafe { libc::munmap(self.at, self.len) };
-        }
-    }
-}
-
-/// Unregisters and unmaps host memory; its caller waits for that at most `wait`.
-///
-/// # Safety
-/// It is a mapping of this process, of `len` bytes, registered as a whole. Nothing uses it after.
-pub(crate) unsafe fn unmap_registered(
-    cuda: &Cuda,
-    at: *mut std::ffi::c_void,
-    len: usize,
-    wait: Duration,
-) {
-    let at = at.expose_provenance();
-    cuda.inner.aside.does(wait, move |api| {
-        let at = std::ptr::with_exposed_provenance_mut(at);
-        // SAFETY: passed on from the caller; unregistering waits for the device.
-        unsafe { (api.unregister)(at) == 0 && libc::munmap(at, len) == 0 }
-    });
 }

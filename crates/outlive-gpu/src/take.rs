@@ -8,11 +8,13 @@ use std::time::Duration;
 use outlive::topic::segments;
 use outlive::{Payload, Sample};
 
+use crate::aside::DROP_WAIT;
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
+use crate::cuda::Cuda;
+use crate::event::COPY_WAIT;
 use crate::fill::Rows;
 use crate::handle::{DevicePtr, Stream};
-use crate::memory::PinnedBuffer;
+use crate::pinned::PinnedBuffer;
 use crate::registrar::Flight;
 use crate::{ErrorKind, Result};
 

@@ -11,7 +11,8 @@ use outlive::{Loan, Publisher};
 use super::socket::Key;
 use super::vmm::Allocation;
 use super::{DeviceFrame, Inner, Refused};
-use crate::cuda::{COPY_WAIT, DROP_WAIT};
+use crate::aside::DROP_WAIT;
+use crate::event::COPY_WAIT;
 use crate::handle::{DevicePtr, Stream};
 use crate::{Error, Result};
 

@@ -11,7 +11,7 @@ use outlive::{ErrorKind as CoreKind, NodeId, Sample, Subscriber};
 use super::socket::Key;
 use super::vmm::Allocation;
 use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, Refused, shorter};
-use crate::cuda::DROP_WAIT;
+use crate::aside::DROP_WAIT;
 use crate::handle::{DevicePtr, Stream};
 use crate::take::Take;
 use crate::{Error, ErrorKind, Result};

@@ -3,7 +3,8 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::cuda::{Cuda, DROP_WAIT, Inner};
+use crate::aside::DROP_WAIT;
+use crate::cuda::{Cuda, Inner};
 use crate::driver::{Access, AllocationProperties, Api, Location};
 use crate::handle::DevicePtr;
 use crate::{Error, ErrorKind, Result};
