@@ -7,9 +7,7 @@ use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use outlive::Shutdown;
-
-use crate::exit::Failure;
+use outlive::{Result, Shutdown};
 
 /// Longest sleep before the signal flag is looked at, ns.
 pub(crate) const SLICE_NS: u64 = 100_000_000;
@@ -19,7 +17,7 @@ static STOP: OnceLock<Shutdown> = OnceLock::new();
 /// From here on SIGINT and SIGTERM ask to end, which [`stop_asked`] tells; [`Shutdown`] says what a
 /// second one does. Also where they were ignored: a shell ignores SIGINT for what it starts in the
 /// background, and scripts send it all the same.
-pub(crate) fn catch_stop_signals() -> Result<(), Failure> {
+pub(crate) fn catch_stop_signals() -> Result<()> {
     if STOP.get().is_some() {
         return Ok(());
     }
