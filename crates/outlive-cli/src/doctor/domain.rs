@@ -6,7 +6,7 @@ use std::path::Path;
 
 use outlive::{Domain, ErrorKind};
 
-use super::Check;
+use super::check::Check;
 use crate::options::DomainOptions;
 use crate::os_probe as os;
 use crate::output::bytes;

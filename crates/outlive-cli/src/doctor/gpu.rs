@@ -2,7 +2,7 @@
 
 use outlive_gpu::{Cuda, ErrorKind, Info};
 
-use super::Check;
+use super::check::Check;
 use crate::os_probe::{self as os, Limit};
 use crate::output::bytes;
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use super::Check;
+use super::check::Check;
 use crate::os_probe::{self as os, Feature, Limit};
 use crate::output::bytes;
 

@@ -6,17 +6,20 @@
 //! | `machine` | kernel, memory, limits, `RemoveIPC` |
 //! | `gpu` | the CUDA driver and its devices |
 //! | `domain` | directories, RAM disk, what dead processes left |
+//!
+//! What each of them answers is in `check`.
 
+mod check;
 mod domain;
 mod gpu;
 mod machine;
 
 use clap::Args;
-use serde::Serialize;
 
 use crate::exit::{Code, Outcome};
 use crate::options::DomainOptions;
 use crate::output::{Paint, print, print_json};
+use check::Status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,52 +41,6 @@ pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Ok,
-    Warn,
-    Bad,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-struct Check {
-    /// For scripts; never changes its meaning.
-    id: &'static str,
-    status: Status,
-    found: String,
-    /// What to do; empty when all is well.
-    remedy: String,
-}
-
-impl Check {
-    fn ok(id: &'static str, found: impl Into<String>) -> Self {
-        Self { id, status: Status::Ok, found: found.into(), remedy: String::new() }
-    }
-
-    fn warn(id: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { id, status: Status::Warn, found: found.into(), remedy: remedy.into() }
-    }
-
-    fn bad(id: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { id, status: Status::Bad, found: found.into(), remedy: remedy.into() }
-    }
-
-    fn text(&self, paint: Paint) -> String {
-        let status = match self.status {
-            Status::Ok => paint.good("ok  "),
-            Status::Warn => paint.warning("warn"),
-            Status::Bad => paint.bad("bad "),
-        };
-        let mut text = format!("{status}  {:<12}  {}\n", self.id, self.found);
-        for line in self.remedy.lines() {
-            text += &format!("                    -> {line}\n");
-        }
-        text
-    }
 }
 
 pub(crate) fn run(args: &DoctorArgs, options: &DomainOptions) -> Outcome {
