@@ -1,19 +1,21 @@
 //! `outlive queue`: queues, their lanes, sending on one, and what is in it.
 
 mod echo;
+mod named;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::{Domain, queue};
+use outlive::queue;
 use serde::Serialize;
 
-use crate::absent::{missing, note_if_nobody};
+use crate::absent::note_if_nobody;
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds};
 use crate::output::{bytes, print, print_json, table};
 use crate::value::{input, payload};
+use named::find;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
@@ -148,16 +150,6 @@ fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
     let mut cells = vec![HEAD.map(String::from).to_vec()];
     cells.extend(rows.iter().map(Row::cells));
     print(&table(&cells, &[3, 5, 6]))
-}
-
-/// The queue of this name, with or without its leading slash.
-fn find(domain: &Domain, name: &str) -> Result<queue::Info, Failure> {
-    let mut queues = domain.queues()?;
-    let bare = |name: &str| name.trim_start_matches('/').to_owned();
-    match queues.iter().position(|q| bare(&q.name) == bare(name)) {
-        Some(at) => Ok(queues.swap_remove(at)),
-        None => Err(missing(domain, "queue", name, queues.into_iter().map(|q| q.name))),
-    }
 }
 
 fn send(args: &SendArgs, options: &DomainOptions) -> Outcome {

@@ -8,7 +8,7 @@ use outlive::Domain;
 use outlive::queue::{ProducerId, Unread};
 use serde_json::json;
 
-use super::find;
+use super::named::find;
 use crate::clock::local;
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
