@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use outlive::{Error, ErrorKind};
@@ -71,6 +72,11 @@ impl Failure {
     /// A failure of the operating system while doing `what`.
     pub(crate) fn io(what: &str, source: &io::Error) -> Self {
         Self::new(Self::code_of(source.kind()), format!("{what}: {source}"))
+    }
+
+    /// The same with the file or directory that it did it to.
+    pub(crate) fn io_at(what: &str, path: &Path, source: &io::Error) -> Self {
+        Self::io(&format!("{what} {}", path.display()), source)
     }
 
     pub(crate) fn code_of(kind: io::ErrorKind) -> Code {

@@ -20,7 +20,7 @@ pub(crate) struct ManArgs {
 }
 
 pub(crate) fn run(args: &ManArgs, command: Command) -> Outcome {
-    let failed = |e: io::Error| Failure::io(&format!("writing {}", args.dir.display()), &e);
+    let failed = |e: io::Error| Failure::io_at("writing", &args.dir, &e);
     fs::create_dir_all(&args.dir).map_err(failed)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();

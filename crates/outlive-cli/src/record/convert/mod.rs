@@ -211,18 +211,14 @@ fn align<'a>(payload: &[u8], words: &'a mut Vec<u64>) -> &'a [u8] {
 }
 
 fn make_dir(dir: &Path, overwrite: bool) -> Result<(), Failure> {
-    fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
-    let mut entries = fs::read_dir(dir).map_err(|e| failed("read", dir, &e))?;
+    fs::create_dir_all(dir).map_err(|e| Failure::io_at("make", dir, &e))?;
+    let mut entries = fs::read_dir(dir).map_err(|e| Failure::io_at("read", dir, &e))?;
     if !overwrite && entries.next().is_some() {
         let message =
             format!("{} exists and is not empty: use --overwrite or --output", dir.display());
         return Err(Failure::new(Code::Failed, message));
     }
     Ok(())
-}
-
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::io(&format!("{what} {}", path.display()), error)
 }
 
 /// A path below `dir` that no other topic has: names in files may be anything.

@@ -16,7 +16,6 @@ use std::path::Path;
 use outlive::msg::{Image, PixelFormat};
 use png::{BitDepth, ColorType};
 
-use super::failed;
 use crate::exit::{Code, Failure};
 
 /// Writes `image`; the name of the file, or `None` for formats that are not known and images that
@@ -30,12 +29,12 @@ pub(super) fn write(base: &Path, image: &Image) -> Result<Option<String>, Failur
         return Ok(None);
     }
     if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
+        fs::create_dir_all(dir).map_err(|e| Failure::io_at("make", dir, &e))?;
     }
     match converted.flatten() {
-        None => fs::write(&path, image.pixels()).map_err(|e| failed("write", &path, &e))?,
+        None => fs::write(&path, image.pixels()).map_err(|e| Failure::io_at("write", &path, &e))?,
         Some((color, depth, data)) => {
-            let file = File::create(&path).map_err(|e| failed("create", &path, &e))?;
+            let file = File::create(&path).map_err(|e| Failure::io_at("create", &path, &e))?;
             let header = image.header();
             let mut to = png::Encoder::new(BufWriter::new(file), header.width, header.height);
             to.set_color(color);

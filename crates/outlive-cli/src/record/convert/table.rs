@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use outlive::{Encoding, PayloadType};
 use outlive_record::{Message, Source};
 
-use super::failed;
 use crate::exit::Failure;
 use crate::topic::decode::{Decoder, Read};
 use crate::tree::{Path as Part, head, quoted};
@@ -31,9 +30,9 @@ impl Table {
         path.push(".csv");
         let path = PathBuf::from(path);
         if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
+            std::fs::create_dir_all(dir).map_err(|e| Failure::io_at("make", dir, &e))?;
         }
-        let file = File::create(&path).map_err(|e| failed("create", &path, &e))?;
+        let file = File::create(&path).map_err(|e| Failure::io_at("create", &path, &e))?;
         let decoder = Decoder::of_type(of, true);
         Ok(Self { path, out: BufWriter::new(file), decoder, is_images, columns: None })
     }
@@ -73,7 +72,9 @@ impl Table {
                 for byte in piece {
                     let _ = write!(text, "{byte:02x}");
                 }
-                self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))?;
+                self.out
+                    .write_all(text.as_bytes())
+                    .map_err(|e| Failure::io_at("write", &self.path, &e))?;
                 text.clear();
             }
         }
@@ -82,7 +83,7 @@ impl Table {
         }
         text.push('\n');
         self.columns = Some(columns);
-        self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))?;
+        self.out.write_all(text.as_bytes()).map_err(|e| Failure::io_at("write", &self.path, &e))?;
         Ok(true)
     }
 
@@ -96,6 +97,6 @@ impl Table {
     }
 
     pub(super) fn finish(mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|e| failed("write", &self.path, &e))
+        self.out.flush().map_err(|e| Failure::io_at("write", &self.path, &e))
     }
 }
