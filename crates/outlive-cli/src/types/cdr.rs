@@ -5,12 +5,13 @@ use outlive_record::ros2::Many;
 
 use super::model::{Field, Kind, Message};
 use super::names::{quoted, rust as rust_name};
-use super::rust::SERDE_MAX;
 
 /// The module that all packages share; its code.
 pub(super) const SHARED: &str = "outlive_cdr";
 pub(super) const RUST_SHARED: &str = include_str!("cdr/outlive_cdr.rs");
 pub(super) const PYTHON_SHARED: &str = include_str!("cdr/outlive_cdr.py");
+/// Longest array of which serde knows.
+pub(super) const SERDE_MAX: usize = 32;
 
 /// The lines of a definition as they are between the quotes of all languages.
 fn lines(definition: &str) -> impl Iterator<Item = String> {

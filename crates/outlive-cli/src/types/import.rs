@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use outlive_record::ros2::InterfaceFile;
 
+use super::form::FormArgs;
 use super::model::{self, Carried, Form, Library};
 use super::names::Language;
-use super::{FormArgs, c, cdr, cpp, python, rust};
+use super::{c, cdr, cpp, python, rust};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::output::count;
 
@@ -301,8 +302,7 @@ fn write(dir: &Path, files: &[(String, String)], overwrite: bool) -> Result<(), 
         }
     }
     refuse_loss(dir, files)?;
-    let failed =
-        |path: &Path, e: io::Error| Failure::io(&format!("writing {}", path.display()), &e);
+    let failed = |path: &Path, e: io::Error| Failure::io_at("writing", path, &e);
     fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
     let part = |name: &str| dir.join(format!(".{name}.{}", std::process::id()));
     let written = files.iter().try_for_each(|(name, text)| {

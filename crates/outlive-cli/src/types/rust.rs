@@ -3,12 +3,9 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
-use super::cdr;
+use super::cdr::{self, SERDE_MAX};
 use super::model::{Carried, Field, Kind, Library, Member, Message};
 use super::names::{float, quoted, rust};
-
-/// Longest array of which serde knows.
-pub(super) const SERDE_MAX: usize = 32;
 
 /// The module of one package.
 pub(super) fn package(library: &Library, package: &str, carried: Carried) -> String {

@@ -8,7 +8,7 @@ use clap::Args;
 use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::{InterfaceFile, embedded_text};
 
-use super::FormArgs;
+use super::form::FormArgs;
 use super::json::{self, Difference, Shown};
 use super::model::{self, Carried, Form, Library, Message, full_name};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, plain};
