@@ -3,7 +3,6 @@
 use outlive::Domain;
 use outlive_record::{Progress, Recorder, Selection};
 
-use super::save::RecordArgs;
 use crate::absent::nobody;
 use crate::exit::note;
 use crate::topic;
@@ -21,10 +20,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Names topics that are asked for and excluded at once.
-    pub(super) fn of(args: &RecordArgs, selection: &Selection) -> Self {
-        let is_pattern = |text: &&String| args.regex || text.contains(['*', '?']);
-        let (patterns, all): (Vec<_>, Vec<_>) = args.topics.iter().partition(is_pattern);
+    /// Without `topics` all are asked for. Names those that are asked for and excluded at once.
+    pub(super) fn of(topics: &[String], is_regex: bool, selection: &Selection) -> Self {
+        let is_pattern = |text: &&String| is_regex || text.contains(['*', '?']);
+        let (patterns, all): (Vec<_>, Vec<_>) = topics.iter().partition(is_pattern);
         let mut names: Vec<String> = Vec::new();
         for name in all {
             if !selection.matches(name) {
@@ -34,7 +33,7 @@ impl Asked {
             }
         }
         let patterns = patterns.into_iter().cloned().collect();
-        Self { names, patterns, is_all: args.all, is_alone: false }
+        Self { names, patterns, is_all: topics.is_empty(), is_alone: false }
     }
 
     /// Says what is waited for, what may have been meant, and if nobody is here.

@@ -7,7 +7,6 @@ use outlive::service::Request;
 use outlive::{Deadline, MsgPack, Node, Server};
 use serde::Serialize;
 
-use super::play::factor;
 use crate::exit::Failure;
 
 /// What the service understands, for those who ask for something else.
@@ -99,6 +98,12 @@ fn understood(text: &str, of: Duration) -> Result<Asked, String> {
         }
         _ => return Err(format!("say {WORDS}")),
     })
+}
+
+/// How many times as fast as recorded.
+pub(super) fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
+    if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
 }
 
 #[cfg(test)]

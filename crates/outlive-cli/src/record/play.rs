@@ -8,7 +8,7 @@ use outlive::topic::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Selection, Turn};
 
 use super::Input;
-use super::control::Control;
+use super::control::{Control, factor};
 use super::pace::Pace;
 use crate::clock::duration_ns;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -98,11 +98,6 @@ const REMOTE: &str = "Control and clock";
 /// Shortest pause between two rounds, ns. Messages within it are of one instant, and each of them
 /// asks for as much: over and over they are no flood.
 const ROUND_NS_MIN: f64 = 1e6;
-
-pub(super) fn factor(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
-    if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
-}
 
 fn hertz(text: &str) -> Result<f64, String> {
     let hertz: f64 = text.parse().map_err(|_| "write it like 100".to_owned())?;

@@ -50,16 +50,16 @@ that reads MCAP opens the files, including one whose recorder was killed, up to 
 pub(crate) struct RecordArgs {
     /// Topics, like /camera/front or '/arm/*'.
     #[arg(required_unless_present = "all", conflicts_with = "all", add = complete::topics())]
-    pub(super) topics: Vec<String>,
+    topics: Vec<String>,
     /// Record every topic.
     #[arg(long, short)]
-    pub(super) all: bool,
+    all: bool,
     /// Leave out these topics; patterns like TOPICS; may be repeated.
     #[arg(long, value_name = "TOPIC")]
     exclude: Vec<String>,
     /// Read TOPICS as regular expressions for the whole name.
     #[arg(long)]
-    pub(super) regex: bool,
+    regex: bool,
     /// File to write [default: record_DATE_TIME.mcap].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         false => Selection::new(&args.topics, args.regex)?,
     };
     let selection = selection.except(&args.exclude, args.regex)?;
-    let mut asked = Asked::of(args, &selection);
+    let mut asked = Asked::of(&args.topics, args.regex, &selection);
     if !args.types.is_empty() && !matches!(args.profile, Whose::Ros2) {
         return Err(Failure::new(Code::Usage, "--types is for --profile ros2"));
     }
