@@ -6,7 +6,7 @@ use clap::{Args, value_parser};
 use outlive::{Deadline, Error, ErrorKind, Sample, Subscriber};
 use serde::Serialize;
 
-use super::missing;
+use super::named::missing;
 use super::rate::window;
 use crate::clock::duration_ns;
 use crate::complete;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
-use super::{missing, note_waiting};
+use super::named::{missing, note_waiting};
 use crate::absent::{nobody, note_if_nobody};
 use crate::clock::{duration, local};
 use crate::complete;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::foreign::schema_text;
 use super::list::{Publisher, is_sized, type_text};
-use super::missing;
+use super::named::missing;
 use crate::complete;
 use crate::exit::{CODES_HELP, Outcome, one_line, plain};
 use crate::options::DomainOptions;

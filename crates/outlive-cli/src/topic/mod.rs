@@ -1,4 +1,13 @@
 //! `outlive topic`: see, feed and read topics.
+//!
+//! | file | what |
+//! |---|---|
+//! | `list`, `info`, `find` | which topics there are, without joining |
+//! | `publish/`, `echo` | messages into a topic; what comes on it; begin here |
+//! | `rate`, `gaps`, `delay` | how often and how late messages come |
+//! | `named` | what is said of topics that a command names |
+//! | `decode`, `encode` | payloads as text and JSON, and back |
+//! | `foreign` | payloads of other encodings |
 
 pub(crate) mod decode;
 mod delay;
@@ -9,19 +18,17 @@ pub(crate) mod foreign;
 mod gaps;
 mod info;
 mod list;
+mod named;
 mod publish;
-mod publish_json;
 mod rate;
 
 pub(crate) use info::{FieldRow, list_fields};
 pub(crate) use list::type_text;
+pub(crate) use named::note_waiting;
 
 use clap::Subcommand;
 
-use outlive::Domain;
-
-use crate::absent;
-use crate::exit::{Failure, Outcome, note};
+use crate::exit::Outcome;
 use crate::options::DomainOptions;
 
 #[derive(Debug, Subcommand)]
@@ -49,23 +56,4 @@ pub(crate) fn run(command: &TopicCommand, options: &DomainOptions) -> Outcome {
         TopicCommand::Bw(args) => rate::run(args, rate::Of::Bytes, options),
         TopicCommand::Delay(args) => delay::run(args, options),
     }
-}
-
-/// There is no topic of this name.
-pub(crate) fn missing(domain: &Domain, name: &str) -> Failure {
-    absent::missing(domain, "topic", name, names(domain))
-}
-
-/// Says that these topics are waited for, and which others may be meant.
-pub(crate) fn note_waiting(domain: &Domain, pending: &[String]) {
-    for name in pending {
-        let hint = absent::hint(domain, "topic", name, names(domain));
-        let hint = if hint.starts_with(';') { hint } else { String::new() };
-        note(format_args!("waiting for topic {name}{hint}"));
-    }
-}
-
-/// The topics there are; none where they cannot be read.
-pub(crate) fn names(domain: &Domain) -> Vec<String> {
-    domain.topics().unwrap_or_default().into_iter().map(|topic| topic.name).collect()
 }

@@ -10,7 +10,7 @@ use outlive::{Deadline, Domain};
 use serde::Serialize;
 
 use super::gaps::{self, Gaps};
-use super::missing;
+use super::named::missing;
 use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
 use crate::options::{DomainOptions, seconds, sleep_until};

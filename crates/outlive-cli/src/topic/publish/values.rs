@@ -5,15 +5,17 @@ use outlive::topic::{self, Waited};
 use outlive::{Deadline, Domain, Encoding, Message, Node, PayloadType, Publisher, TypeDescription};
 use serde_json::Value;
 
-use super::foreign::Foreign;
-use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
-use super::{encode, missing, names};
+use super::args::PubArgs;
+use super::pace::{Pace, back_pressure, wait_for_subscribers};
 use crate::absent::similar;
 use crate::exit::{Code, Failure, Outcome, note};
 use crate::input::Lines;
 use crate::options::{DomainOptions, sleep_until};
 use crate::os;
 use crate::output::count;
+use crate::topic::encode;
+use crate::topic::foreign::Foreign;
+use crate::topic::named::{missing, names};
 use crate::tree::Tree;
 use crate::value;
 
@@ -207,8 +209,7 @@ fn foreign(encoding: &str, name: &str, args: &PubArgs) -> Result<PayloadType, Fa
         return Err(Failure::new(Code::Usage, why));
     };
     let schema = match &args.schema {
-        Some(path) => std::fs::read(path)
-            .map_err(|e| Failure::io(&format!("reading {}", path.display()), &e))?,
+        Some(path) => std::fs::read(path).map_err(|e| Failure::io_at("reading", path, &e))?,
         None => Vec::new(),
     };
     Ok(PayloadType::encoded(encoding, name, &schema)?)
