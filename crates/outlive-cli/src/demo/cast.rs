@@ -8,12 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::claim::{must, untrue};
 use super::protocol::{Order, Report};
-use super::{must, untrue};
 use crate::exit::{Code, Failure};
 use crate::os;
 use crate::stage::Stage;
 
+/// The domain of the demo, in a directory of its own.
+pub(super) const DOMAIN: &str = "demo";
 /// Ends a demo that hangs; nothing is judged by the time it takes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -42,7 +44,7 @@ impl Actor {
         let mut child = Command::new("/proc/self/exe")
             .arg0("outlive")
             .args(["demo-role", part, "--name", &name.replace(' ', "-")])
-            .args(["--parent", &std::process::id().to_string(), "--domain", super::DOMAIN])
+            .args(["--parent", &std::process::id().to_string(), "--domain", DOMAIN])
             .arg("--root")
             .arg(stage.dir())
             .args(further)

@@ -2,31 +2,35 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `story`, `tally` | what happens; what is claimed at the end |
+//! | `story` | what happens; begin here |
+//! | `tally`, `claim`, `teller` | what is claimed at the end; what is said meanwhile |
 //! | `cast` | child processes |
-//! | `role`, `camera`, `receiver` | what the child processes do |
+//! | `camera`, `receiver`, `starter` | what the child processes do |
+//! | `role` | what each of them has: arguments, orders, reports |
 //! | `protocol`, `frame` | orders and reports; frames whose every word can be checked |
 
 mod camera;
 mod cast;
+mod claim;
 mod frame;
 mod protocol;
 mod receiver;
 mod role;
+mod starter;
 mod story;
 mod tally;
+mod teller;
 
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::exit::{Code, Failure, Outcome};
+use crate::exit::{Code, Outcome};
+use crate::options::DomainOptions;
 use crate::os;
-pub(crate) use role::{RoleArgs, run_role};
-
-/// The domain of the demo, in a directory of its own.
-const DOMAIN: &str = "demo";
+use role::Part;
+pub(crate) use role::RoleArgs;
+use story::Lie;
 
 /// Kill processes mid-frame, with a frame in hand and mid-start; watch the others carry on.
 ///
@@ -44,17 +48,6 @@ pub(crate) struct DemoArgs {
     lie: Option<Lie>,
 }
 
-/// For the test that the demo can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Lie {
-    /// The camera leaves a wrong word in a frame.
-    Torn,
-    /// One frame more is said to be published than was.
-    Count,
-    /// A file stays behind.
-    Litter,
-}
-
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
     os::catch_stop_signals()?;
     let seconds = args.seconds.clamp(1.0, 3600.0);
@@ -62,49 +55,12 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     Ok(Code::Done)
 }
 
-/// A claim that turned out not to hold.
-fn untrue(claim: impl std::fmt::Display) -> Failure {
-    Failure::new(Code::Failed, format!("untrue: {claim}"))
-}
-
-/// Fails unless the claim holds.
-fn must(holds: bool, claim: impl FnOnce() -> String) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(untrue(claim())) }
-}
-
-/// Prints what happens, with the time since the start.
-#[derive(Debug)]
-struct Teller {
-    start: Instant,
-    colour: bool,
-}
-
-impl Teller {
-    fn new() -> Self {
-        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { start: Instant::now(), colour }
-    }
-
-    /// Somebody who closed our output does not want to know.
-    fn line(&self, line: impl std::fmt::Display) {
-        let mut out = io::stdout().lock();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-    }
-
-    fn paint(&self, ansi: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{ansi}m{text}\x1b[0m") } else { text.into() }
-    }
-
-    fn killed(&self, what: impl std::fmt::Display) {
-        let seconds = self.start.elapsed().as_secs_f64();
-        self.line(format_args!("{seconds:5.1} s  {}  {what}", self.paint("1;31", "killed")));
-    }
-
-    fn more(&self, what: impl std::fmt::Display) {
-        self.line(format_args!("                 {what}"));
-    }
-
-    fn good(&self, what: &str) {
-        self.line(self.paint("1;32", what));
+/// What a child process does.
+pub(crate) fn run_role(args: &RoleArgs, options: &DomainOptions) -> Outcome {
+    os::die_with_parent(args.parent);
+    match args.part {
+        Part::Camera => camera::run(args, options),
+        Part::Receiver => receiver::run(args, options),
+        Part::Starter => starter::run(args, options),
     }
 }

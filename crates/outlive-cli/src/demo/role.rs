@@ -1,4 +1,4 @@
-//! The actors: real processes, this binary started again.
+//! What every actor has: real processes, this binary started again.
 
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,10 +9,7 @@ use clap::{Args, ValueEnum};
 use outlive::{Node, NodeId};
 
 use super::protocol::{Order, Report};
-use super::{camera, receiver};
-use crate::exit::{Code, Failure, Outcome};
-use crate::options::DomainOptions;
-use crate::os;
+use crate::exit::Failure;
 
 /// A part in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,30 +39,6 @@ pub(crate) struct RoleArgs {
 pub(super) const TOPIC: &str = "/camera/front";
 /// Frames that stay readable.
 pub(super) const DEPTH: u64 = 8;
-
-pub(crate) fn run_role(args: &RoleArgs, options: &DomainOptions) -> Outcome {
-    os::die_with_parent(args.parent);
-    match args.part {
-        Part::Camera => camera::run(args, options),
-        Part::Receiver => receiver::run(args, options),
-        Part::Starter => start_up(args, options),
-    }
-}
-
-/// The start-up that is to be killed half-way: a node, a subscriber, a publisher.
-fn start_up(args: &RoleArgs, options: &DomainOptions) -> Outcome {
-    report(&Report::Starting { at_ns: outlive::now_ns() })?;
-    let node = options.node(&args.name)?;
-    let subscriber = node.topic::<super::frame::Frame>(TOPIC)?.subscriber()?;
-    let publisher = node.topic::<u64>("/status")?.publisher()?;
-    publisher.publish(&1)?;
-    ready(&node)?;
-    let orders = OrderListener::listen(&node);
-    while orders.next_within(Duration::from_secs(1)) != Some(Order::Quit) {}
-    drop((subscriber, publisher));
-    orders.close();
-    Ok(Code::Done)
-}
 
 /// Says that it has joined.
 pub(super) fn ready(node: &Node) -> Result<(), Failure> {

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use outlive::{Domain, Node};
 
 use super::camera::MEMORY_BYTES_MAX;
-use super::cast::{Actor, interrupted};
+use super::cast::{Actor, DOMAIN, interrupted};
+use super::claim::must;
+use super::frame;
 use super::protocol::{End, Order, Report};
 use super::role::DEPTH;
 use super::tally::{Entry, Tally};
-use super::{Lie, Teller, frame, must};
+use super::teller::Teller;
 use crate::exit::Failure;
 use crate::os;
 use crate::output::bytes;
@@ -20,6 +23,17 @@ const KEEP_MS: u64 = 150;
 /// Start-ups to be killed half-way, and tries to hit them there.
 const STARTS: usize = 8;
 const TRIES: usize = 80;
+
+/// For the test that the demo can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Lie {
+    /// The camera leaves a wrong word in a frame.
+    Torn,
+    /// One frame more is said to be published than was.
+    Count,
+    /// A file stays behind.
+    Litter,
+}
 
 /// Everybody and everything, from the first frame to the last file.
 struct Story {
@@ -54,7 +68,7 @@ impl Story {
         let teller = Teller::new();
         // The killed camera and its successor, and something for the rest.
         let stage = Stage::set("demo", 2 * MEMORY_BYTES_MAX + (8 << 20))?;
-        let options = Node::builder().root(stage.dir()).domain(super::DOMAIN);
+        let options = Node::builder().root(stage.dir()).domain(DOMAIN);
         let domain = Domain::of(&options)?;
         teller.line(format_args!(
             "A camera (1920x1080, {} Hz, {} frames), a fast viewer, a slow viewer ({KEEP_MS} ms a \

@@ -1,7 +1,7 @@
 //! The accounts of all receivers, and whether they add up.
 
+use super::claim::{must, untrue};
 use super::protocol::{Account, End};
-use super::{must, untrue};
 use crate::exit::Failure;
 use crate::output::table;
 
