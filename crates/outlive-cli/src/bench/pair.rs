@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::{io, mem, slice};
 
+use outlive::internals::pin;
 use outlive::{Error, ErrorKind, Result, now_ns};
 
 /// Our processor and the peer's.
@@ -144,16 +145,6 @@ pub(super) fn cores() -> Result<Cores> {
     })
 }
 
-/// Ties the calling thread to a processor of [`cores`].
-pub(super) fn pin(cpu: usize) {
-    // SAFETY: as in `cores`; a set that the kernel refuses leaves the thread where it was.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
-}
-
 /// Words that a forked child shares with us, all zeroes and present.
 pub(super) struct Words(NonNull<AtomicU64>, usize);
 
@@ -200,7 +191,8 @@ impl Peer {
         }
         // SAFETY: no pointers are passed.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        pin(cpu);
+        // One that the kernel refuses leaves the thread where it was.
+        let _ = pin(cpu);
         if let Err(error) = body() {
             crate::exit::note(error);
         }
