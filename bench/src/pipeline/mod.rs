@@ -11,6 +11,7 @@
 //! | `hops` | mutex and condition variable, a bare word, pipe, socket |
 //! | `runs` | one run: one thread, threads, processes |
 //! | `primitives` | what locks, wakes, atomics and system calls cost |
+//! | `results` | what the runs showed |
 //! | `page`, `plot` | the HTML report and its plots |
 //! | `print` | table and CSV |
 
@@ -19,6 +20,7 @@ mod page;
 mod plot;
 mod primitives;
 mod print;
+mod results;
 mod runs;
 mod work;
 
@@ -27,18 +29,15 @@ use std::path::Path;
 
 use measure::cores::Cores;
 use measure::machine::{CpuTime, Machine};
-use measure::stats::{Ratio, over_rounds, shuffled};
+use measure::stats::{over_rounds, shuffled};
 use outlive::rt::Realtime;
 use outlive::{Error, ErrorKind, Result};
-use serde::Serialize;
 
-use super::report::{Format, Row};
+use super::report::Format;
 use super::scratch::TempRoot;
 use hops::Waiting;
+use results::{BEYOND_MIN, Pair, Results, line};
 use runs::{Mechanism, Outcomes, Subject, Timing};
-
-/// Samples that must lie beyond a percentile before it is printed.
-const BEYOND_MIN: usize = 10;
 
 const fn row(
     name: &'static str,
@@ -120,96 +119,6 @@ pub(super) struct PipelineOptions<'a> {
     pub(super) rows: &'a [String],
     /// Only this period, us.
     pub(super) period_us: Option<u64>,
-}
-
-/// One row at one period, all rounds together.
-#[derive(Debug, Serialize)]
-struct Line {
-    name: &'static str,
-    period_us: u64,
-    cycles: usize,
-    mean_us: f64,
-    p50_us: Option<f64>,
-    p95_us: Option<f64>,
-    p99_us: Option<f64>,
-    p999_us: Option<f64>,
-    max_us: f64,
-    /// Standard deviation of the distance between ends of following cycles.
-    jitter_us: f64,
-    /// Its worst deviation from the period.
-    jitter_max_us: f64,
-    /// The article's jitter: the period less the mean latency.
-    article_jitter_us: f64,
-    misses: u64,
-    /// Share of one core.
-    cpu: f64,
-    /// Share of the machine's time that the host gave to others meanwhile.
-    steal: f64,
-    #[serde(skip)]
-    latency_ns: Vec<f64>,
-    #[serde(skip)]
-    deviation_ns: Vec<f64>,
-}
-
-/// B's median latency over A's, of all cycles.
-#[derive(Debug, Serialize)]
-struct Pair {
-    of: &'static str,
-    to: &'static str,
-    period_us: u64,
-    rounds: usize,
-    ratio: Option<Ratio>,
-}
-
-/// Everything that is printed.
-#[derive(Debug, Serialize)]
-struct Results {
-    machine: Machine,
-    scheduler: String,
-    lines: Vec<Line>,
-    pairs: Vec<Pair>,
-    primitives: Vec<Row>,
-    notes: Vec<String>,
-}
-
-/// Nearest rank of sorted values; `None` where fewer than [`BEYOND_MIN`] lie beyond.
-fn percentile(sorted: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    (rank + BEYOND_MIN <= sorted.len()).then(|| sorted[rank.max(1) - 1])
-}
-
-fn line(subject: &Subject, timing: &Timing, rounds: &[Outcomes], steal: f64) -> Line {
-    let all = |of: fn(&Outcomes) -> &Vec<f64>| -> Vec<f64> {
-        rounds.iter().flat_map(|r| of(r).iter().copied()).collect()
-    };
-    let (latency_ns, deviation_ns) = (all(|r| &r.latency_ns), all(|r| &r.deviation_ns));
-    let mut sorted = latency_ns.clone();
-    sorted.sort_by(f64::total_cmp);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let us = |q: f64| percentile(&sorted, q).map(|ns| ns / 1e3);
-    let off = mean(&deviation_ns);
-    let variance = mean(&deviation_ns.iter().map(|d| (d - off).powi(2)).collect::<Vec<_>>());
-    let worst = deviation_ns.iter().fold(0.0, |worst: f64, d| worst.max(d.abs()));
-    let cpu = rounds.iter().map(|r| r.cpu).sum::<f64>() / rounds.len().max(1) as f64;
-    Line {
-        name: subject.name,
-        period_us: timing.period_ns / 1000,
-        cycles: latency_ns.len(),
-        mean_us: mean(&latency_ns) / 1e3,
-        p50_us: us(0.5),
-        p95_us: us(0.95),
-        p99_us: us(0.99),
-        p999_us: us(0.999),
-        max_us: sorted.last().copied().unwrap_or(0.0) / 1e3,
-        jitter_us: variance.sqrt() / 1e3,
-        jitter_max_us: worst / 1e3,
-        article_jitter_us: (timing.period_ns as f64 - mean(&latency_ns)) / 1e3,
-        misses: rounds.iter().map(|r| r.misses).sum(),
-        cpu,
-        steal,
-        latency_ns,
-        deviation_ns,
-    }
 }
 
 /// Ratios of p50 of all cycles together; rounds are the observations.
@@ -388,15 +297,6 @@ mod tests {
     use outlive::now_ns;
 
     use super::*;
-
-    #[test]
-    fn percentiles_are_refused_below_enough_samples() {
-        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
-        assert_eq!(percentile(&sorted, 0.5), Some(500.0));
-        assert_eq!(percentile(&sorted, 0.99), Some(990.0));
-        assert_eq!(percentile(&sorted, 0.999), None);
-        assert_eq!(percentile(&[], 0.5), None);
-    }
 
     #[test]
     fn every_row_runs_a_few_cycles_and_the_page_stands_alone() {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::plot::{self, COLOURS, escape};
-use super::{Line, Results};
+use super::results::{Line, Results};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;\
 padding:0 1em;color:#1b1b1b;background:#fff}h1{font-size:1.5em}h2{font-size:1.15em;\

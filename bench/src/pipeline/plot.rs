@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Line, Results};
+use super::results::{Line, Results};
 
 /// Colours that stay apart for most kinds of colour blindness (Okabe and Ito).
 pub(super) const COLOURS: [&str; 7] =

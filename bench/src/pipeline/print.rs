@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Results;
+use super::results::Results;
 
 fn number(value: Option<f64>) -> String {
     value.map_or("-".into(), |v| format!("{v:.1}"))
