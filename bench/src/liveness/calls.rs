@@ -3,17 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use outlive::{Error, ErrorKind, Result};
+use outlive::Result;
 use outlive_baselines::{OpenPthreadMutex, PthreadMutex};
 
+use super::method::{Method, Stage, os_error};
 use super::sockets::{pair, receive_fd, send_fd};
-use super::{Method, Stage};
-
-/// The error of the system call that just failed.
-pub(super) fn os_error(what: &str) -> Error {
-    let source = std::io::Error::last_os_error();
-    Error::new(ErrorKind::Io, what, "a process", "").with_source(source)
-}
 
 /// `kill(pid, 0)`.
 pub(super) struct Signal(i32);

@@ -10,8 +10,8 @@ use measure::cores::Cores;
 use outlive::Result;
 
 use super::calls::{Proc, exists};
+use super::method::{Method, Stage};
 use super::sockets::Poll;
-use super::{Method, Stage};
 use crate::pair::Peer;
 
 /// How often a helper looks.

@@ -3,6 +3,7 @@
 //!
 //! | file | ways |
 //! |---|---|
+//! | `method` | what every way answers; begin here |
 //! | `words` | one load of a word that the kernel marks |
 //! | `calls` | one system call: signal 0, /proc, robust mutex, file lock, pidfd |
 //! | `sockets` | a connection that breaks, asked by poll or epoll |
@@ -10,6 +11,7 @@
 
 mod calls;
 mod helpers;
+mod method;
 mod sockets;
 mod words;
 
@@ -21,65 +23,13 @@ use measure::cores::{Cores, Pinned};
 use measure::stats::{Samples, interleave};
 use outlive::{Error, ErrorKind, Result};
 
-use super::pair::{Peer, Reaper, SharedMap};
+use super::pair::{Peer, Reaper};
 use super::report::{Row, Unit};
-use super::scratch::TempRoot;
 use super::ticks;
+pub(crate) use method::{Method, Stage};
 
 /// Kills of the large process for each method; making it takes seconds.
 const LARGE_KILLS: usize = 10;
-
-/// What watcher and watched share: memory, a directory, both made before the fork.
-pub(crate) struct Stage {
-    map: SharedMap,
-    root: TempRoot,
-}
-
-impl Stage {
-    pub(crate) fn new() -> Result<Self> {
-        Ok(Self { map: SharedMap::new(8192)?, root: TempRoot::new() })
-    }
-
-    /// A place for domains that no method uses; a method that has none of its own has not made it.
-    pub(crate) fn queue_root(&self) -> Result<std::path::PathBuf> {
-        use std::os::unix::fs::DirBuilderExt;
-        let mut dir = std::fs::DirBuilder::new();
-        let made = dir.recursive(true).mode(0o700).create(&self.root.0);
-        made.map_err(|source| {
-            let object = self.root.0.display().to_string();
-            Error::new(ErrorKind::Io, "make", object, "").with_source(source)
-        })?;
-        Ok(self.root.0.join("queue"))
-    }
-
-    /// Words that no method uses.
-    pub(crate) fn words(&self) -> &[std::sync::atomic::AtomicU64; 2] {
-        self.map.words(4096)
-    }
-}
-
-/// A way to know whether a process lives.
-pub(crate) trait Method: Sized {
-    const NAME: &'static str;
-    /// What it gets wrong, or cannot see.
-    const WRONG: &'static str;
-    /// Looks of one run; the result is for one of them.
-    const CHECKS: u64;
-
-    /// Before the fork.
-    fn new(stage: &Stage) -> Result<Self>;
-
-    /// In the process that is watched, by its only thread.
-    fn live(&mut self, stage: &Stage) -> Result<()> {
-        let _ = stage;
-        Ok(())
-    }
-
-    /// In the watcher, when the other is ready.
-    fn watch(&mut self, stage: &Stage, pid: i32) -> Result<()>;
-
-    fn is_alive(&mut self) -> bool;
-}
 
 /// A look that sees nothing: what the loop itself costs.
 pub(crate) struct Dummy;

@@ -5,8 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use outlive::Result;
 
-use super::calls::os_error;
-use super::{Method, Stage};
+use super::method::{Method, Stage, os_error};
 
 /// Two connected sockets.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd)> {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use outlive::{Node, NodeId, Result, Watch};
 use outlive_baselines::{OpenPthreadMutex, PthreadMutex};
 
-use super::{Method, Stage};
+use super::method::{Method, Stage};
 
 const WAITERS: u32 = 0x8000_0000;
 const OWNER_DIED: u32 = 0x4000_0000;
