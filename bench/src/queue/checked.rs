@@ -9,8 +9,8 @@ use measure::cores::{Cores, Pinned};
 use measure::stats::{Samples, Target, interleave};
 use outlive::{Node, Result};
 
-use super::LANE_BYTES;
 use super::ours::child;
+use super::sizes::LANE_BYTES;
 use crate::liveness::{self, Method, Stage};
 use crate::pair::Peer;
 use crate::report::{Row, Unit};

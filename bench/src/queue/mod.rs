@@ -7,11 +7,13 @@
 //! | `rings` | bare rings: the batch limit, and the ablations |
 //! | `kernel` | pipe, Unix SEQPACKET, POSIX message queue |
 //! | `checked` | the queue with another liveness check in each send |
+//! | `sizes` | of batches, lanes and rings |
 
 mod checked;
 mod kernel;
 mod ours;
 mod rings;
+mod sizes;
 
 use measure::cores::Cores;
 use measure::stats::{Target, interleave};
@@ -21,15 +23,7 @@ use super::report::{Row, Unit};
 use super::{BenchArgs, RING_SLOTS, raw};
 use kernel::Way;
 use rings::Without;
-
-/// Messages of a batch.
-const BATCH: usize = 64;
-/// Lanes have the size of the bare ring, and do not grow.
-const LANE_BYTES: u64 = 128 << 10;
-/// Lanes that leave the sender's cache before it comes round again.
-const LARGE_LANE_BYTES: u64 = 4 << 20;
-/// Slots of the bare ring of 8-byte messages: 128 KiB too.
-const SLOTS: usize = 16 * RING_SLOTS;
+use sizes::{BATCH, LARGE_LANE_BYTES, SLOTS};
 
 const RATE: Unit = Unit::PerSecond;
 

@@ -8,7 +8,7 @@ use measure::cores::{Cores, Pinned};
 use measure::stats::Samples;
 use outlive::{Consumer, Node, Producer, Result};
 
-use super::{BATCH, LANE_BYTES};
+use super::sizes::{BATCH, LANE_BYTES};
 use crate::pair::{Peer, SharedMap};
 use crate::raw::round_trips;
 use crate::scratch::TempRoot;

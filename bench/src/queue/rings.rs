@@ -12,7 +12,7 @@ use measure::cores::{Cores, Pinned};
 use measure::stats::Samples;
 use outlive::Result;
 
-use super::BATCH;
+use super::sizes::BATCH;
 use crate::pair::{Peer, SharedMap};
 use crate::topic::same;
 
