@@ -1,7 +1,8 @@
 //! Copies by the device's copy engines.
 #![allow(unsafe_code)]
 
-use super::{Copier, Job, Place, Started};
+use super::job::{Job, Place};
+use super::way::{Copier, Started};
 use crate::Result;
 use crate::driver::{Api, Copy2D, DEVICE, HOST};
 use crate::handle::Stream;

@@ -4,7 +4,8 @@
 use std::num::NonZero;
 use std::thread::Builder;
 
-use super::{Copier, HostRow, Job, Started};
+use super::job::{HostRow, Job};
+use super::way::{Copier, Started};
 use crate::Result;
 use crate::handle::Stream;
 

@@ -33,52 +33,25 @@
 //! ```
 #![allow(unsafe_code)]
 
+mod frame;
+mod memory;
 mod publisher;
 mod socket;
 mod subscriber;
 mod vmm;
 
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
+use outlive::Node;
 use outlive::topic;
-use outlive::{Domain, Node};
 
+pub use frame::{DeviceFrame, Refused};
 pub use publisher::{DeviceLoan, DevicePublisher};
 pub use subscriber::{DeviceSample, DeviceSubscriber, Reading};
 
 use crate::cuda::Cuda;
 use crate::{Error, ErrorKind, Result};
-use socket::{Key, Server};
-use vmm::Allocation;
-
-/// Imported allocations kept for the next message, unless samples of more are held.
-const IMPORTED_MAX: usize = 64;
-/// Longest search for who has an allocation, however many members do not answer.
-const FETCH_WAIT: Duration = Duration::from_secs(2);
-/// Largest allocation that another process is believed to have, bytes.
-const ALLOCATION_BYTES_MAX: u64 = 1 << 40;
-
-/// What a message says about device memory.
-#[outlive::message("outlive_gpu/DeviceFrame")]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeviceFrame {
-    /// Node of the allocation's maker.
-    owner: u64,
-    /// The maker's number for it.
-    serial: u64,
-    /// Length of the allocation, bytes.
-    allocation_bytes: u64,
-    /// Bytes that count, from its start.
-    bytes: u64,
-    /// The device.
-    uuid: [u8; 16],
-    /// Anything about the contents: width, height, element type.
-    tag: [u64; 8],
-}
+use memory::Inner;
 
 /// This node's part in sharing device memory: a socket and a thread that hand allocations out.
 ///
@@ -91,43 +64,6 @@ pub struct DeviceFrame {
 #[derive(Clone, Debug)]
 pub struct DeviceShare {
     inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    cuda: Cuda,
-    node: Node,
-    domain: Domain,
-    /// Tells the domain from others of this machine.
-    domain_name: String,
-    server: Server,
-    serials: AtomicU64,
-    imported: Mutex<Vec<(Key, Arc<Allocation>)>>,
-}
-
-/// Device memory that was not given to a stream, and why.
-#[derive(Debug)]
-#[must_use = "it may hold what was refused"]
-pub struct Refused<T> {
-    /// The memory, if it was refused before anything was started: try again on another stream, or
-    /// when the capture has ended. `None` if it is gone or stays reserved.
-    pub back: Option<Box<T>>,
-    /// Why.
-    pub why: Error,
-}
-
-impl<T> From<Refused<T>> for Error {
-    #[cold]
-    fn from(refused: Refused<T>) -> Self {
-        refused.why
-    }
-}
-
-impl<T> From<Error> for Refused<T> {
-    #[cold]
-    fn from(why: Error) -> Self {
-        Self { back: None, why }
-    }
 }
 
 impl DeviceShare {
@@ -143,16 +79,7 @@ impl DeviceShare {
                 "send through host memory instead",
             ));
         }
-        let domain = Domain::of_node(node);
-        let at = std::fs::metadata(domain.dir()).map_err(|e| {
-            Error::new(ErrorKind::Io, format!("looking at {} ({e})", domain.dir().display()), "")
-        })?;
-        let domain_name = format!("{:x}-{:x}", at.dev(), at.ino());
-        let server = Server::start(&domain_name, node.id().get())?;
-        let (cuda, node) = (cuda.clone(), node.clone());
-        let (serials, imported) = (AtomicU64::new(0), Mutex::default());
-        let inner = Inner { cuda, node, domain, domain_name, server, serials, imported };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(Inner::open(cuda, node)?) })
     }
 
     /// Opens the publishing port of a topic of device memory.
@@ -175,85 +102,4 @@ impl DeviceShare {
     pub fn imported(&self) -> usize {
         self.inner.imported().len()
     }
-}
-
-impl Inner {
-    fn imported(&self) -> MutexGuard<'_, Vec<(Key, Arc<Allocation>)>> {
-        self.imported.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn create(&self, bytes: usize) -> Result<(Key, Allocation)> {
-        let (allocation, fd) = Allocation::create(&self.cuda, bytes)?;
-        let serial = self.serials.fetch_add(1, Relaxed) + 1;
-        let key = Key { node: self.node.id().get(), serial };
-        self.server.put(key, fd);
-        Ok((key, allocation))
-    }
-
-    /// The allocation that a message names: had already, or of whoever has it.
-    fn import(&self, key: Key, bytes: usize) -> Result<Arc<Allocation>> {
-        if let Some(found) = self.had(key, bytes) {
-            return found;
-        }
-        // Without the lock: others need not wait for a peer that does not answer.
-        let fd = self.fetch(key)?;
-        let allocation = Arc::new(Allocation::import(&self.cuda, &fd, bytes)?);
-        if let Some(found) = self.had(key, bytes) {
-            return found;
-        }
-        let mut imported = self.imported();
-        let is_free = |(_, a): &(Key, Arc<Allocation>)| Arc::strong_count(a) == 1;
-        let mut unused = None;
-        if imported.len() >= IMPORTED_MAX
-            && let Some(at) = imported.iter().position(is_free)
-        {
-            let old = imported.remove(at);
-            self.server.remove(old.0);
-            unused = Some(old);
-        }
-        // From here on we serve it too.
-        self.server.put(key, fd);
-        imported.push((key, Arc::clone(&allocation)));
-        drop(imported);
-        drop(unused);
-        Ok(allocation)
-    }
-
-    /// The allocation of that name, if this process has it.
-    fn had(&self, key: Key, bytes: usize) -> Option<Result<Arc<Allocation>>> {
-        let mut imported = self.imported();
-        // The one used last goes last.
-        let at = imported.iter().position(|(k, _)| *k == key)?;
-        let found = imported.remove(at);
-        let allocation = Arc::clone(&found.1);
-        imported.push(found);
-        Some(if allocation.bytes() < bytes { Err(shorter()) } else { Ok(allocation) })
-    }
-
-    fn fetch(&self, key: Key) -> Result<OwnedFd> {
-        let deadline = Instant::now() + FETCH_WAIT;
-        let ask = |node| socket::ask(&self.domain_name, node, key, deadline);
-        if let Some(fd) = ask(key.node) {
-            return Ok(fd);
-        }
-        // Its maker is dead, has left, or is stopped: anybody who has it will do.
-        let nodes = self.domain.nodes()?;
-        let others = nodes.iter().filter(|n| n.alive && n.id.get() != key.node);
-        others.map(|n| n.id.get()).find_map(ask).ok_or_else(|| {
-            Error::new(
-                ErrorKind::PeerDied,
-                format!("asking for device memory {} of node {}", key.serial, key.node),
-                "nobody who is alive has it any more: wait for the next message",
-            )
-        })
-    }
-}
-
-#[cold]
-fn shorter() -> Error {
-    Error::new(
-        ErrorKind::Corrupt,
-        "reading a message of device memory",
-        "it names more than there is: restart its publisher",
-    )
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use outlive::{Loan, Publisher};
 
+use super::frame::{DeviceFrame, Refused};
+use super::memory::Inner;
 use super::socket::Key;
 use super::vmm::Allocation;
-use super::{DeviceFrame, Inner, Refused};
 use crate::aside::DROP_WAIT;
 use crate::event::COPY_WAIT;
 use crate::handle::{DevicePtr, Stream};
@@ -61,7 +62,7 @@ impl DevicePublisher {
             None => {
                 // Nobody borrows the chunk, so nobody needs what it named.
                 if let Some((old, _)) = allocations.remove(&at) {
-                    self.share.server.remove(old);
+                    self.share.withdraw(old);
                 }
                 let (key, allocation) = self.share.create(bytes)?;
                 let made = (key, Arc::new(allocation));
@@ -78,7 +79,7 @@ impl DevicePublisher {
 impl Drop for DevicePublisher {
     fn drop(&mut self) {
         for (key, _) in self.allocations.get_mut().values() {
-            self.share.server.remove(*key);
+            self.share.withdraw(*key);
         }
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use outlive::{ErrorKind as CoreKind, NodeId, Sample, Subscriber};
 
+use super::frame::{ALLOCATION_BYTES_MAX, DeviceFrame, Refused, shorter};
+use super::memory::Inner;
 use super::socket::Key;
 use super::vmm::Allocation;
-use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, Refused, shorter};
 use crate::aside::DROP_WAIT;
 use crate::handle::{DevicePtr, Stream};
 use crate::take::Take;
