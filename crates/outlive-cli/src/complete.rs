@@ -49,6 +49,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
 
 /// Answers a shell that completes a line, and ends the process; else does nothing.
 pub(crate) fn answer_shell(command: fn() -> Command) {
+    let command = || command().mut_arg("domain", |arg| arg.add(domains()));
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn types() -> ArgValueCompleter {
 }
 
 /// Names of domains.
-pub(crate) fn domains() -> ArgValueCompleter {
+fn domains() -> ArgValueCompleter {
     names(|domain| {
         let mut names = crate::absent::beside(domain);
         names.push(domain.name().to_owned());

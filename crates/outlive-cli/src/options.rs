@@ -7,7 +7,6 @@ use std::{env, fs};
 use clap::Args;
 use outlive::{Deadline, Domain, Node, NodeBuilder};
 
-use crate::complete;
 use crate::exit::{Code, Failure};
 use crate::os;
 
@@ -18,7 +17,7 @@ const HEAD: &str = "Where";
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DomainOptions {
     /// Domain to use; domains do not see each other [default: $OUTLIVE_DOMAIN, else default].
-    #[arg(long, global = true, value_name = "NAME", help_heading = HEAD, add = complete::domains())]
+    #[arg(long, global = true, value_name = "NAME", help_heading = HEAD)]
     pub(crate) domain: Option<String>,
     /// Directory of the domains [default: $OUTLIVE_DIR, else /dev/shm/outlive-<uid>].
     #[arg(long, global = true, value_name = "DIR", help_heading = HEAD)]
