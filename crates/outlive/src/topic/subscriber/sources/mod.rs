@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `source` | one publisher's ring: begin here |
+//! | `source` | one publisher: begin here |
+//! | `peer_ring` | its ring |
 //! | `segments` | its chunks |
 //! | `history` | where the rings begin that a new subscriber finds |
 //!
@@ -10,6 +11,7 @@
 //! - A source slot is reused only once no hazard word names it.
 
 pub(in crate::topic) mod history;
+mod peer_ring;
 mod segments;
 pub(in crate::topic) mod source;
 

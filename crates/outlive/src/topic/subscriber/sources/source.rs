@@ -1,28 +1,22 @@
-//! One publisher's ring as a subscriber reads it. Everything in it is a claim: checked, then used.
+//! One publisher as a subscriber reads it: how far, and what came of each message.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
 
+use super::peer_ring::PeerRing;
 use super::segments::{Segments, corrupt};
-use crate::domain::header::{CACHE_LINE, FileHeader, FileKind};
 use crate::error::Refusals;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, Life, Peer, PortView, death_of};
-use crate::os::fs::file;
-use crate::os::fs::file::Expect;
-use crate::os::fs::map::Mapping;
 use crate::os::sleep::futex;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::Ordering::{Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::membership::Topic;
-use crate::topic::membership::entry::{PublisherId, ring_path};
-use crate::topic::membership::ring_header::birth;
+use crate::topic::membership::entry::PublisherId;
 use crate::topic::ring::body;
-use crate::topic::ring::entries::{Chase, Descriptor, ENTRY_HEAD_WORDS, Entry, Peek};
-use crate::topic::ring::layout;
-use crate::topic::ring::layout::ring;
+use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
 use crate::topic::ring::listing::Listing;
 use crate::topic::subscriber::raw::{Meta, RawSample, Vacant};
 use crate::topic::subscriber::sample::is_value;
@@ -37,12 +31,8 @@ pub(crate) struct Source {
     peer: Life,
     /// Place in the source table of our port.
     slot: usize,
-    ring: Mapping,
+    ring: PeerRing,
     topic: Arc<Topic>,
-    entry_words: usize,
-    /// Shorter payloads may travel in an entry.
-    inline_below: usize,
-    depth: u64,
     /// Next message to read.
     cursor: u64,
     /// Cursor as our port shows it.
@@ -54,7 +44,6 @@ pub(crate) struct Source {
     /// Its publisher was seen to be dead or gone: what it left is read before what others send.
     over: bool,
     reliable: bool,
-    volatile: bool,
     segments: Segments,
     lost_before: u64,
     /// The message that could not be taken for lack of memory, at the last try.
@@ -76,18 +65,6 @@ pub(crate) fn too_many_borrows(topic: &str, borrows: usize) -> Error {
     });
     refusals.facts().set([borrows as u64, 0, 0, 0, 0]);
     refusals.error(ErrorKind::TooManyBorrows)
-}
-
-/// Asks for the cache line of `word`, where the processor's own way to ask is known.
-#[inline(always)]
-fn prefetch(word: &AtomicU64) {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-    // SAFETY: a hint; it reads nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(word.as_ptr().cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
-    let _ = word;
 }
 
 /// How a source stands with its publisher.
@@ -112,64 +89,26 @@ impl Source {
     /// Maps and checks the ring of `id`; everything it holds is to be read unless `skip_to` says
     /// otherwise. `full`: see `too_many_borrows`.
     pub(crate) fn open(topic: &Arc<Topic>, id: PublisherId, full: Error) -> Result<Self> {
-        let path = ring_path(&topic.dir, id);
-        let domain = topic.node.domain();
-        let expect = Expect {
-            writable: false,
-            min_len: ring::ENTRIES as u64,
-            owner: domain.access.owner_required(),
-        };
-        let (fd, file_bytes) = file::open_checked(&path, expect)?;
-        let entry_bytes = topic.meta.entry_bytes;
-        let bytes_max = layout::ring_bytes(layout::DEPTH_MAX as usize, entry_bytes);
-        let bytes = (file_bytes as usize).min(bytes_max);
-        let bad = |why: &str| {
-            Error::new(
-                ErrorKind::Corrupt,
-                "attaching",
-                path.display().to_string(),
-                format!("{why}: restart its publisher, or run 'outlive clean' without members"),
-            )
-        };
-        let map = Mapping::map_peer(&fd, bytes, &path)?;
-        let header = FileHeader::read(&map, FileKind::Ring, file_bytes)?;
-        let depth = map.atomic_u64(ring::DEPTH)?.load(Relaxed);
-        let same = header.node == id.node.0
-            && header.port == id.port
-            && layout::is_depth(depth)
-            && map.atomic_u64(ring::ENTRY_BYTES)?.load(Relaxed) == entry_bytes as u64;
-        if !same {
-            return Err(bad("its header does not match its name and topic"));
-        }
-        if bytes < layout::ring_bytes(depth as usize, entry_bytes) {
-            return Err(bad("truncated"));
-        }
+        let ring = PeerRing::open(topic, id)?;
         let peer = topic.node.life(id.node)?;
-        let volatile = map.atomic_u64(ring::VOLATILE)?.load(Relaxed) == 1;
-        let source = Self {
+        Ok(Self {
             id,
             peer,
             slot: 0,
-            ring: map,
             topic: Arc::clone(topic),
-            entry_words: entry_bytes / 8,
-            inline_below: layout::inline_below(entry_bytes, topic.meta.of.align),
-            depth,
             cursor: 0,
             shown: 0,
-            ahead_max: if volatile { 0 } else { depth / 4 },
+            ahead_max: if ring.is_volatile() { 0 } else { ring.depth() / 4 },
+            ring,
             acknowledged: false,
             closed: false,
             over: false,
             reliable: false,
-            volatile,
             segments: Segments::default(),
             lost_before: 0,
             failed: None,
             full,
-        };
-        source.head().ok_or_else(|| bad("its message counter is out of range"))?;
-        Ok(source)
+        })
     }
 
     pub(crate) fn id(&self) -> PublisherId {
@@ -192,40 +131,22 @@ impl Source {
 
     /// Where it comes by age among the publishers of the topic.
     pub(super) fn birth(&self) -> u64 {
-        birth(self.ring.atomic_u64(ring::BORN).map_or(0, |word| word.load(Relaxed)))
+        self.ring.birth()
     }
 
     /// Messages that this publisher's ring holds.
     pub(crate) fn depth(&self) -> u64 {
-        self.depth
-    }
-
-    /// Messages published, as the publisher's counter says; `None` when the ring says otherwise.
-    fn head(&self) -> Option<u64> {
-        // ORDERING(HEAD): pairs with `OwnRing::count`; the last entry counted is committed.
-        let head = self.ring.atomic_u64(ring::HEAD).ok()?.load(Acquire);
-        let Some(last) = head.checked_sub(1) else { return Some(0) };
-        let seen = self.entry_of(last).peek(last, self.depth);
-        let there = matches!(seen, Peek::Ready | Peek::Overrun { .. });
-        (head < 1 << 62 && there).then_some(head)
+        self.ring.depth()
     }
 
     /// Behind the newest message there is. A publisher that died may not have counted it.
     pub(crate) fn end(&self) -> Option<u64> {
-        let head = self.head()?;
-        let uncounted = self.entry_of(head).peek(head, self.depth) == Peek::Ready;
-        Some(head + u64::from(uncounted))
+        self.ring.end()
     }
 
     /// When message `n` was published, if it is kept for those who come later and still there.
     pub(crate) fn history_time(&self, n: u64) -> Option<u64> {
-        // A volatile publisher keeps none: what it withdrew is not lost to those who came later.
-        let entry = self.entry_of(n);
-        if self.volatile || entry.peek(n, self.depth) != Peek::Ready {
-            return None;
-        }
-        let time = entry.timestamp();
-        entry.unchanged(n).then_some(time)
+        self.ring.history_time(n)
     }
 
     /// Leaves out what comes before message `n`: it was sent before we joined.
@@ -279,28 +200,7 @@ impl Source {
 
     #[inline]
     fn entry(&self) -> Entry<'_> {
-        self.entry_of(self.cursor)
-    }
-
-    #[inline]
-    fn entry_of(&self, n: u64) -> Entry<'_> {
-        let index = (n & (self.depth - 1)) as usize * self.entry_words;
-        // SAFETY: `open` mapped ENTRIES + depth entries; `depth` is a power of two (checked in
-        // `Source::open`); entries are 8-aligned; only atomics touch these bytes.
-        Entry::new(unsafe {
-            let base = self.ring.base().add(ring::ENTRIES).cast::<AtomicU64>();
-            std::slice::from_raw_parts(base.add(index), self.entry_words)
-        })
-    }
-
-    /// Asks for the second line of an entry of two, which then comes together with the first one
-    /// and not after it. Entries of more lines gain nothing (bench/results/2026-11.md).
-    #[inline(always)]
-    fn fetch_second_line(&self, entry: Entry<'_>) {
-        const LINE_WORDS: usize = CACHE_LINE / 8;
-        if self.entry_words == 2 * LINE_WORDS {
-            prefetch(&entry.body()[LINE_WORDS - ENTRY_HEAD_WORDS]);
-        }
+        self.ring.entry(self.cursor)
     }
 
     /// The word that the commit of the next message changes, and its value now; `None` when
@@ -314,14 +214,13 @@ impl Source {
     #[inline]
     pub(crate) fn empty_word(&self) -> Option<(&AtomicU64, u64)> {
         let entry = self.entry();
-        let seen = entry.seen_empty(self.cursor, self.depth)?;
+        let seen = entry.seen_empty(self.cursor, self.ring.depth())?;
         Some((entry.word(), seen))
     }
 
     /// Whether its publisher left in order; remembered, so that `is_steady` need not look.
     fn has_closed(&mut self) -> bool {
-        let state = self.ring.atomic_u32(ring::STATE);
-        self.closed |= state.is_ok_and(|s| s.load(Acquire) == ring::STATE_CLOSED);
+        self.closed |= self.ring.is_closed();
         self.closed
     }
 
@@ -376,8 +275,8 @@ impl Source {
 
     /// Its next message is being written, or was when its publisher died.
     pub(crate) fn is_busy(&self) -> bool {
-        let busy = self.entry().peek(self.cursor, self.depth) == Peek::Empty { busy: true };
-        busy && !(self.volatile && self.entry().is_withdrawn())
+        let busy = self.ring.peek(self.cursor) == Peek::Empty { busy: true };
+        busy && !(self.ring.is_volatile() && self.entry().is_withdrawn())
     }
 
     /// Receives the next message into `vacant` if there is one, its chunk borrowed if the publisher
@@ -392,15 +291,15 @@ impl Source {
         mut vacant: Vacant<'_>,
     ) -> Result<Option<RawSample>> {
         let entry = self.entry();
-        self.fetch_second_line(entry);
-        match entry.peek(self.cursor, self.depth) {
+        self.ring.fetch_second_line(entry);
+        match entry.peek(self.cursor, self.ring.depth()) {
             Peek::Ready => {}
             Peek::Empty { .. } => return Ok(self.nothing(own)),
             Peek::Overrun { .. } | Peek::Corrupt => return self.take_slow(own, vacant),
         }
         // The usual way, without a call.
         if let Some(Descriptor::Inline { bytes }) = Descriptor::decode(entry.descriptor())
-            && self.fits_inline(bytes)
+            && self.ring.fits_inline(bytes)
             && self.copy_inline(entry, &mut vacant, bytes)
         {
             self.advance(own);
@@ -422,12 +321,12 @@ impl Source {
         let end = to.len().saturating_add(most);
         while to.len() < end {
             let entry = self.entry();
-            match entry.peek(self.cursor, self.depth) {
+            match entry.peek(self.cursor, self.ring.depth()) {
                 Peek::Ready if entry.descriptor() == plain && self.lost_before == 0 => {}
                 Peek::Empty { .. } => return true,
                 _ => return false,
             }
-            if !self.fits_inline(size_of::<T>()) || to.try_reserve(1).is_err() {
+            if !self.ring.fits_inline(size_of::<T>()) || to.try_reserve(1).is_err() {
                 return false;
             }
             let value = &mut to.spare_capacity_mut()[0];
@@ -448,7 +347,7 @@ impl Source {
     fn take_slow(&mut self, own: &OwnPort, mut vacant: Vacant<'_>) -> Result<Option<RawSample>> {
         let mut chase = Chase::default();
         loop {
-            match self.entry().peek(self.cursor, self.depth) {
+            match self.ring.peek(self.cursor) {
                 Peek::Ready => {}
                 Peek::Empty { .. } => return Ok(self.nothing(own)),
                 Peek::Overrun { oldest } => {
@@ -461,7 +360,7 @@ impl Source {
             }
             let entry = self.entry();
             let whole = match Descriptor::decode(entry.descriptor()) {
-                Some(Descriptor::Inline { bytes }) if self.fits_inline(bytes) => {
+                Some(Descriptor::Inline { bytes }) if self.ring.fits_inline(bytes) => {
                     self.copy_inline(entry, &mut vacant, bytes)
                 }
                 Some(Descriptor::Inline { .. }) => self.refuse("an entry's length")?,
@@ -503,7 +402,7 @@ impl Source {
 
     /// Skips everything but the newest message; returns how many were skipped.
     pub(crate) fn skip_to_newest(&mut self) -> u64 {
-        let newest = self.head().unwrap_or(0).saturating_sub(1);
+        let newest = self.ring.head().unwrap_or(0).saturating_sub(1);
         if newest <= self.cursor {
             return 0;
         }
@@ -526,10 +425,10 @@ impl Source {
     #[cold]
     fn overrun(&mut self, chase: &mut Chase, oldest: u64) -> bool {
         // Where the counter says more than the entry, it is right: `head` has looked there.
-        let head = self.head().unwrap_or(0);
-        let oldest = oldest.max(head.saturating_sub(self.depth));
-        let Some(mut next) = chase.next(oldest, self.depth) else { return false };
-        if self.volatile && next > head && !fault("chase.ahead_of_volatile") {
+        let head = self.ring.head().unwrap_or(0);
+        let oldest = oldest.max(head.saturating_sub(self.ring.depth()));
+        let Some(mut next) = chase.next(oldest, self.ring.depth()) else { return false };
+        if self.ring.is_volatile() && next > head && !fault("chase.ahead_of_volatile") {
             // Not overwritten but withdrawn, one by one, up to those that it must not miss.
             next = oldest;
         }
@@ -542,7 +441,7 @@ impl Source {
     pub(crate) fn next_time(&mut self) -> Option<u64> {
         let mut chase = Chase::default();
         loop {
-            match self.entry().peek(self.cursor, self.depth) {
+            match self.ring.peek(self.cursor) {
                 Peek::Ready => {
                     let time = self.entry().timestamp();
                     if self.entry().unchanged(self.cursor) {
@@ -575,12 +474,7 @@ impl Source {
         let cursor = view.source(self.slot).cursor;
         cursor.store(self.cursor, Release);
         self.shown = self.cursor;
-        // ORDERING(WANTS_ROOM): pairs with `Room::sleep`.
-        let wants_room = || {
-            let word = self.ring.atomic_u32(ring::WANTS_ROOM);
-            word.is_ok_and(|w| w.load(Relaxed) != 0)
-        };
-        if self.reliable && wants_room() {
+        if self.reliable && self.ring.wants_room() {
             futex::wake(futex::low_half(cursor), i32::MAX);
         }
     }
@@ -601,12 +495,6 @@ impl Source {
     fn copy_inline(&self, entry: Entry<'_>, vacant: &mut Vacant<'_>, bytes: usize) -> bool {
         vacant.inline(entry.body(), bytes, self.meta_of(entry));
         entry.unchanged(self.cursor)
-    }
-
-    /// Whether an entry of this ring can hold a payload of `bytes` bytes.
-    #[inline]
-    fn fits_inline(&self, bytes: usize) -> bool {
-        bytes < self.inline_below || fault("inline.length_unchecked")
     }
 
     #[inline]
@@ -693,14 +581,7 @@ impl Source {
     #[cold]
     fn is_acknowledged(&mut self, view: PortView<'_>) -> bool {
         let (me, port) = (self.topic.node.id().0, view.id().load(Relaxed));
-        let words = ring::ACKS_MAX * ring::ACK_BYTES / 8;
-        // SAFETY: the table ends where the entries begin, inside the mapping (`open`); the offset
-        // is 8-aligned; only atomics touch these bytes.
-        let words: &[AtomicU64] =
-            unsafe { std::slice::from_raw_parts(self.ring.base().add(ring::ACKS).cast(), words) };
-        let mut places = words.chunks_exact(ring::ACK_BYTES / 8);
-        self.acknowledged = places
-            .any(|place| matches!(place, [a, b, _, d] if Listing::new(a, b, d).names(me, port)));
+        self.acknowledged = self.ring.acknowledges(me, port);
         self.acknowledged
     }
 
@@ -717,8 +598,9 @@ impl Source {
 
     /// Whether somebody cut its files short while they were mapped.
     pub(crate) fn poisoned(&self) -> Option<Error> {
-        let cut =
-            std::iter::once(&self.ring).chain(self.segments.maps()).find(|m| m.is_poisoned())?;
+        let cut = std::iter::once(self.ring.map())
+            .chain(self.segments.maps())
+            .find(|m| m.is_poisoned())?;
         Some(Error::new(
             ErrorKind::Corrupt,
             "reading",
