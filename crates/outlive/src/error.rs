@@ -229,6 +229,16 @@ impl Error {
         })))
     }
 
+    /// One to keep where it may be answered often: a clone of it allocates nothing, and `words`
+    /// makes the text once somebody asks for it.
+    pub(crate) fn kept(
+        kind: ErrorKind,
+        object: &str,
+        words: fn(&Refusal, ErrorKind) -> Self,
+    ) -> Self {
+        Refusals::new(object, [kind], words).error(kind)
+    }
+
     /// Adds the operating system's own answer as the cause.
     ///
     /// # Examples

@@ -1,5 +1,5 @@
-//! What hot calls cost, refused and accepted: a counting allocator, and for those that are refused
-//! a seccomp filter that kills whoever makes a system call.
+//! What hot calls cost, refused and accepted: a counting allocator, which can also have nothing
+//! left, and for those that are refused a seccomp filter that kills whoever makes a system call.
 #![cfg(not(loom))]
 
 mod accepted;
@@ -23,6 +23,22 @@ struct Counting;
 thread_local! {
     static COUNTED: Cell<bool> = const { Cell::new(false) };
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static STARVED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is smaller can be had by whoever starves: the text of an error.
+const STARVED_BYTES: usize = 256;
+
+/// What `call` returns when larger things cannot be had.
+fn starving<R>(call: impl FnOnce() -> R) -> R {
+    STARVED.set(true);
+    let result = call();
+    STARVED.set(false);
+    result
+}
+
+fn is_refused(bytes: usize) -> bool {
+    bytes >= STARVED_BYTES && STARVED.try_with(Cell::get).unwrap_or(false)
 }
 
 fn count() {
@@ -34,12 +50,18 @@ fn count() {
 // SAFETY: hands everything on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return std::ptr::null_mut();
+        }
         count();
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_refused(size) {
+            return std::ptr::null_mut();
+        }
         count();
         // SAFETY: the caller's promise.
         unsafe { System.realloc(at, layout, size) }

@@ -6,6 +6,7 @@ use outlive::lock::{RawMutex, RawRwLock};
 use outlive::{Deadline, ErrorKind, rt};
 
 use crate::scene::{Row, behind, elsewhere, full_lane, lane, ports, scene, service, slices};
+use crate::starving;
 
 pub(crate) const REFUSED: &[Row] = &[
     ("try_send, full lane", || {
@@ -137,6 +138,27 @@ pub(crate) const REFUSED: &[Row] = &[
                 let _ = (&publisher, &held);
                 let refused = subscriber.receive().unwrap_err();
                 assert_eq!(refused.kind(), ErrorKind::TooManyBorrows);
+            }
+        })
+    }),
+    ("receive and latest, no memory for one more sample", || {
+        scene(|node| {
+            let (publisher, mut subscriber) = ports::<u64>(node);
+            let mut next = || {
+                publisher.publish(&7).unwrap();
+                subscriber.receive()
+            };
+            let mut held: Vec<_> = (0..200).map(|_| next().unwrap()).collect();
+            held.reserve(1000);
+            while let Ok(sample) = starving(&mut next) {
+                held.push(sample);
+            }
+            move || {
+                let _ = (&publisher, &held);
+                let refused = starving(|| subscriber.receive());
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfMemory);
+                let refused = starving(|| subscriber.latest());
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfMemory);
             }
         })
     }),

@@ -454,7 +454,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
                 continue;
             }
             if to.try_reserve(1).is_err() {
-                let e = reader::no_memory(self.reader.topic());
+                let e = self.reader.no_memory();
                 self.reader.failed(&e);
                 return Err(e);
             }

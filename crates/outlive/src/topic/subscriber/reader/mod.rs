@@ -100,6 +100,8 @@ pub(crate) struct Reader {
     alone: Alone,
     /// What it answers when it holds as many samples as it may.
     full: Error,
+    /// What it answers when there is no memory for one more.
+    no_memory: Error,
 }
 
 /// How a subscriber wants to read.
@@ -127,7 +129,8 @@ impl Reader {
             ));
         }
         let words = (topic.meta.entry_bytes - layout::ENTRY_HEAD_BYTES) / 8;
-        let records = Records::new(words, borrows).ok_or_else(|| no_memory(&topic))?;
+        let no_memory = no_memory(topic.name.as_str());
+        let Some(records) = Records::new(words, borrows) else { return Err(no_memory) };
         let port = topic.node.allocate_port(borrows, reliable)?;
         crash_point!("reader.open.port_allocated");
         if let Err(e) = link_subscriber(&topic, port) {
@@ -146,6 +149,7 @@ impl Reader {
             glance: Glance::new(),
             alone: Alone::default(),
             full: too_many_borrows(topic.name.as_str(), borrows),
+            no_memory,
         };
         let epoch = topic.epoch_seen(Ports::Publishers);
         reader.look(Some(history), epoch)?;
@@ -186,6 +190,12 @@ impl Reader {
 
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         self.news.pop()
+    }
+
+    /// There is no memory for one more sample.
+    #[cold]
+    pub(super) fn no_memory(&self) -> Error {
+        self.no_memory.clone()
     }
 
     /// Events noticed so far.
@@ -260,7 +270,7 @@ impl Reader {
             for _ in 0..n {
                 at = if at >= n { 0 } else { at };
                 let Some(vacant) = self.records.vacant() else {
-                    return Err(no_memory(self.topic()));
+                    return Err(self.no_memory());
                 };
                 match self.sources.take(at, &self.own, vacant) {
                     Ok(Some(raw)) => return Ok(Some(raw)),
@@ -500,14 +510,12 @@ impl Remains for Parked {
     }
 }
 
-#[cold]
-pub(super) fn no_memory(topic: &Topic) -> Error {
-    Error::new(
-        ErrorKind::OutOfMemory,
-        "receiving on",
-        topic.name.as_str(),
-        "no process memory for one more sample: drop some",
-    )
+/// Made beforehand: then there is no memory for a text.
+fn no_memory(topic: &str) -> Error {
+    Error::kept(ErrorKind::OutOfMemory, topic, |at, kind| {
+        let remedy = "no process memory for one more sample: drop some";
+        Error::new(kind, "receiving on", at.object(), remedy)
+    })
 }
 
 /// Whether an error says that a publisher's files are not what they should be, as opposed to what
