@@ -179,6 +179,16 @@ pub(crate) const REFUSED_AND_WOKEN: &[Row] = &[
             })
         },
     ),
+    ("call_timeout of a client, late", || {
+        scene(|node| {
+            let (mut server, mut client) = service(node);
+            move || {
+                let late = client.call_timeout(&7, Duration::ZERO);
+                assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
+                assert!(server.receive().unwrap().is_none());
+            }
+        })
+    }),
     ("respond_part, full lane of replies", || {
         scene(|node| {
             let (mut server, mut client) = service(node);

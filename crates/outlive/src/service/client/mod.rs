@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
-use crate::error::Refusals;
+use crate::error::{Refusal, Refusals};
 use crate::os::sleep::slice::slice_ns_max;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
@@ -27,7 +27,7 @@ use crate::types::Payload;
 use crate::wait::WaitSet;
 use crate::{Error, ErrorKind, Result};
 use reply::{Outcome, Reply, Ticket, Why};
-use reply::{failed, late, no_server, outcome, unreadable};
+use reply::{failed, late, no_server, outcome, server_died, unreadable};
 
 /// A request that is not answered yet.
 #[derive(Debug)]
@@ -93,20 +93,26 @@ pub struct Client<Q: Payload + ?Sized, R: Payload + ?Sized> {
     #[cfg(test)]
     pub(super) looks: u64,
     refusals: Refusals<2>,
+    /// What became of a request whose server died.
+    server_died: Error,
     _type: PhantomData<fn(&Q)>,
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     pub(super) fn new(reader: Reader, writer: Writer, reply_port: u64, resume: bool) -> Self {
         let kinds = [ErrorKind::ServerDied, ErrorKind::Timeout];
-        let refusals = Refusals::new(reader.queue().name.as_str(), kinds, |at, kind| match kind {
+        let service = reader.queue().name.as_str();
+        let refusals = Refusals::new(service, kinds, |at, kind| match kind {
             ErrorKind::ServerDied => no_server(at.object()),
             _ => late(at.object()),
         });
+        let words = |at: &Refusal, _| server_died(at.object());
+        let server_died = Error::kept(ErrorKind::ServerDied, service, words);
         Self {
             reader,
             writer,
             refusals,
+            server_died,
             reply_port,
             resume,
             next_id: 1,
@@ -424,20 +430,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
         let what = why.split(':').next().unwrap_or_default();
         let what = format!("in its lane {producer} of replies {what}");
-        self.fail_all(|| Why::Unreadable(what.clone()));
+        let service = self.service().to_owned();
+        self.fail_all(|| failed(&service, Why::Unreadable(what.clone())));
         self.unreadable = Some((self.term, what));
     }
 
     #[cold]
-    fn fail_all(&mut self, why: impl Fn() -> Why) {
+    fn fail_all(&mut self, outcome: impl Fn() -> Outcome<R>) {
         for waiting in std::mem::take(&mut self.waiting) {
-            self.fail(waiting.id, why());
+            self.fail(waiting.id, outcome());
         }
     }
 
     #[cold]
-    fn fail(&mut self, id: u64, why: Why) {
-        let outcome = failed(self.service(), why);
+    fn fail(&mut self, id: u64, outcome: Outcome<R>) {
         self.ready.push_back(Reply { ticket: Ticket(id), outcome });
     }
 
@@ -449,7 +455,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         let now = clock::now_ns();
         while let Some(i) = self.waiting.iter().position(|w| w.deadline.has_passed_by(now)) {
             if let Some(late) = self.waiting.remove(i) {
-                self.fail(late.id, Why::Late);
+                let timeout = self.refusals.error(ErrorKind::Timeout);
+                self.fail(late.id, Outcome::Ended(timeout));
             }
         }
     }
@@ -475,7 +482,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
                 self.term = self.writer.term();
                 self.again_ns = Some(0);
             } else if !self.puts_off_ends() {
-                self.fail_all(|| Why::ServerDied);
+                let died = self.server_died.clone();
+                self.fail_all(|| Outcome::Ended(died.clone()));
             }
         }
         self.fail_those_of_earlier_servers();
@@ -494,7 +502,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             && !self.puts_off_ends()
             && let Some(waiting) = self.waiting.pop_front()
         {
-            self.fail(waiting.id, Why::ServerDied);
+            self.fail(waiting.id, Outcome::Ended(self.server_died.clone()));
         }
     }
 

@@ -87,6 +87,8 @@ impl<R: Payload + ?Sized> Deref for Response<R> {
 pub(super) enum Outcome<R: Payload + ?Sized> {
     Part(Body<R>),
     Last(Body<R>),
+    /// Its time is up, or its server died: an error that the client keeps.
+    Ended(Error),
     Failed(Box<Failure>),
 }
 
@@ -101,8 +103,6 @@ pub(super) struct Failure {
 pub(super) enum Why {
     /// In the server's words.
     Refused(String),
-    Late,
-    ServerDied,
     /// Its answers cannot be read; what is wrong with them.
     Unreadable(String),
     /// This answer has a value that its type does not have; which.
@@ -200,6 +200,7 @@ impl<R: Payload + ?Sized> Reply<R> {
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),
+            Outcome::Ended(e) => Err(e.clone()),
             Outcome::Failed(failure) => Err(failure.error()),
         }
     }
@@ -225,6 +226,7 @@ impl<R: Payload + ?Sized> Reply<R> {
     pub fn into_response(self) -> Result<Response<R>> {
         match self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(Response(body)),
+            Outcome::Ended(e) => Err(e),
             Outcome::Failed(failure) => Err(failure.error()),
         }
     }
@@ -235,8 +237,6 @@ impl Failure {
     fn error(&self) -> Error {
         match &self.why {
             Why::Refused(words) => refused(&self.service, words),
-            Why::Late => late(&self.service),
-            Why::ServerDied => server_died(&self.service),
             Why::Unreadable(what) => unreadable(&self.service, what),
             Why::WrongValue(what) => wrong_value(&self.service, what),
         }
@@ -274,7 +274,8 @@ fn wrong_value(service: &str, what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, "receiving a reply of service", service, what)
 }
 
-fn server_died(service: &str) -> Error {
+#[cold]
+pub(super) fn server_died(service: &str) -> Error {
     Error::new(
         ErrorKind::ServerDied,
         "calling service",
