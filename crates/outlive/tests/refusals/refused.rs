@@ -328,6 +328,19 @@ pub(crate) const REFUSED: &[Row] = &[
             }
         })
     }),
+    ("respond_part, the client is gone", || {
+        scene(|node| {
+            let (mut server, mut client) = service(node);
+            client.send(&7).unwrap();
+            let request = server.receive().unwrap().unwrap();
+            drop(client);
+            move || {
+                let gone = server.respond_part(&request, &8);
+                assert_eq!(gone.unwrap_err().kind(), ErrorKind::ClientDied);
+                assert!(server.is_cancelled(&request).unwrap());
+            }
+        })
+    }),
     ("try_lock of a RawMutex, try_read and try_write of a RawRwLock, held", || {
         scene(|node| {
             let mutex = || RawMutex::open(node, "/m").unwrap();

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use crate::domain::name::TopicName;
-use crate::node::Node;
+use crate::error::Refusals;
+use crate::node::{Node, NodeId};
 use crate::os::time::deadline::Deadline;
 use crate::queue::ProducerId;
 use crate::queue::lane::layout::FIRST_BYTES;
@@ -71,11 +72,13 @@ pub(in crate::service) struct Ways {
     uncalled: Option<Uncalled>,
     /// Of all lanes of replies together.
     memory_bytes_max: u64,
+    refusals: Refusals<2>,
 }
 
 impl Ways {
     pub(super) fn new(replies: Replies, uncalled: Option<Uncalled>) -> Self {
-        Self { replies, open: Vec::new(), uncalled, memory_bytes_max: u64::MAX }
+        let refusals = refusals(replies.service.as_str());
+        Self { replies, open: Vec::new(), uncalled, memory_bytes_max: u64::MAX, refusals }
     }
 
     pub(super) fn node(&self) -> &Node {
@@ -183,7 +186,7 @@ impl Ways {
         bytes: &[u8],
     ) -> Result<()> {
         let Some(i) = self.open.iter().position(|way| way.client == client) else {
-            return Err(self.client_died(client));
+            return Err(self.unheard(client, ErrorKind::ClientDied));
         };
         if self.memory_bytes_max < u64::MAX {
             self.divide(i);
@@ -198,10 +201,11 @@ impl Ways {
         let to = match way.writer.reserve_at_once(total, &shape) {
             Ok(to) => to,
             Err(Refused::Nobody) => {
-                return Err(match way.is_in_doubt() {
-                    true => self.client_in_doubt(client),
-                    false => self.client_died(client),
-                });
+                let kind = match way.is_in_doubt() {
+                    true => ErrorKind::WouldBlock,
+                    false => ErrorKind::ClientDied,
+                };
+                return Err(self.unheard(client, kind));
             }
             Err(Refused::Failed(e)) if e.kind() == ErrorKind::Corrupt => {
                 let lane = way.writer.id();
@@ -250,26 +254,28 @@ impl Ways {
         )
     }
 
+    /// Nobody waits there for an answer, or it is in doubt whether somebody does.
     #[cold]
-    fn client_in_doubt(&self, client: ProducerId) -> Error {
-        Error::new(
-            ErrorKind::WouldBlock,
-            format!("answering client {client} of service"),
-            self.service(),
-            "its word says that it ends, its lock that it lives: nothing was sent; if it lives, it \
-             will be told that there is no answer",
-        )
+    fn unheard(&self, client: ProducerId, kind: ErrorKind) -> Error {
+        self.refusals.facts().set([client.node.0, client.port, 0, 0, 0]);
+        self.refusals.error(kind)
     }
+}
 
-    #[cold]
-    fn client_died(&self, client: ProducerId) -> Error {
-        Error::new(
-            ErrorKind::ClientDied,
-            format!("answering client {client} of service"),
-            self.service(),
-            "nobody waits for the answer: go on with the next request",
-        )
-    }
+/// What a server of `service` refuses with. Its figures are the client's node and port.
+fn refusals(service: &str) -> Refusals<2> {
+    Refusals::new(service, [ErrorKind::ClientDied, ErrorKind::WouldBlock], |at, kind| {
+        let [node, port, ..] = at.figures();
+        let client = ProducerId { node: NodeId::from_raw(node), port };
+        let why = match kind {
+            ErrorKind::ClientDied => "nobody waits for the answer: go on with the next request",
+            _ => {
+                "its word says that it ends, its lock that it lives: nothing was sent; if it \
+                 lives, it will be told that there is no answer"
+            }
+        };
+        Error::new(kind, format!("answering client {client} of service"), at.object(), why)
+    })
 }
 
 /// What an error of opening a client's reply queue says of that client.
