@@ -369,6 +369,16 @@ pub(crate) const REFUSED: &[Row] = &[
             }
         })
     }),
+    ("insert into a full set, and of a member", || {
+        scene(|node| {
+            let set = node.lockless_set("/set", 2).unwrap();
+            assert!(set.insert(7).unwrap() && set.insert(8).unwrap());
+            move || {
+                assert_eq!(set.insert(9).unwrap_err().kind(), ErrorKind::NoSpace);
+                assert!(!set.insert(8).unwrap() && !set.remove(9) && !set.contains(9));
+            }
+        })
+    }),
     ("read and pop of real-time channels, none; push, full", || {
         scene(|_| {
             let (newest, mut reader) = rt::latest::<u64>();

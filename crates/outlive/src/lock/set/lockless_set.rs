@@ -4,6 +4,7 @@
 use std::ptr::NonNull;
 
 use super::slots::Places;
+use crate::error::Refusals;
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
 use crate::lock::object::{Object, ObjectType};
@@ -33,6 +34,8 @@ use crate::{Error, ErrorKind, Result};
 pub struct LocklessSet {
     object: Object,
     capacity: usize,
+    /// The figure is the id that was refused last.
+    refusals: Refusals<1>,
 }
 
 impl LocklessSet {
@@ -62,7 +65,11 @@ impl LocklessSet {
     }
 
     pub(in crate::lock) fn new(object: Object, capacity: usize) -> Self {
-        Self { object, capacity }
+        let refusals = Refusals::new("a set", [ErrorKind::NoSpace], |at, kind| {
+            let [id, ..] = at.figures();
+            not_inserted(kind, id, "the set is full: make it larger")
+        });
+        Self { object, capacity, refusals }
     }
 
     /// Places it in zeroed shared memory of your own, or finds it there.
@@ -137,17 +144,17 @@ impl LocklessSet {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn insert(&self, id: u64) -> Result<bool> {
-        let refuse = |kind, why: &str| Err(Error::new(kind, "inserting", format!("id {id}"), why));
         if id == 0 {
-            return refuse(ErrorKind::InvalidArgument, "0 marks a free place");
+            return Err(not_inserted(ErrorKind::InvalidArgument, id, "0 marks a free place"));
         }
         if self.object.generation != fork_generation() {
-            return refuse(ErrorKind::ForkedChild, "open a node of the child's own");
+            let why = "open a node of the child's own";
+            return Err(not_inserted(ErrorKind::ForkedChild, id, why));
         }
-        match self.places().insert(id) {
-            Ok(new) => Ok(new),
-            Err(_) => refuse(ErrorKind::NoSpace, "the set is full: make it larger"),
-        }
+        self.places().insert(id).map_err(|_| {
+            self.refusals.facts().set([id, 0, 0, 0, 0]);
+            self.refusals.error(ErrorKind::NoSpace)
+        })
     }
 
     /// Removes `id`; false if it was not a member.
@@ -221,4 +228,9 @@ impl LocklessSet {
     pub fn capacity(&self) -> usize {
         self.capacity
     }
+}
+
+#[cold]
+fn not_inserted(kind: ErrorKind, id: u64, why: &str) -> Error {
+    Error::new(kind, "inserting", format!("id {id}"), why)
 }
