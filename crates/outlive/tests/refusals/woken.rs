@@ -112,6 +112,17 @@ pub(crate) const REFUSED_AND_WOKEN: &[Row] = &[
             }
         })
     }),
+    ("acquire_timeout, no permit", || {
+        scene(|node| {
+            let semaphore = || node.semaphore("/s", 1).unwrap();
+            elsewhere(semaphore(), |semaphore| std::mem::forget(semaphore.acquire().unwrap()));
+            let semaphore = semaphore();
+            move || {
+                let late = semaphore.acquire_timeout(SHORT);
+                assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
+            }
+        })
+    }),
     ("wait_timeout of a condition variable, late", || {
         scene(|node| {
             let mutex = node.mutex::<u64>("/m").unwrap();

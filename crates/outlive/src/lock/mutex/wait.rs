@@ -161,13 +161,19 @@ impl Waiter<'_> {
         expected: u64,
         watched: impl Iterator<Item = u64>,
     ) -> Result<(), Refused> {
-        let mut tokens: Vec<Token> = Vec::new();
+        // On the stack: a cycle that may wait must not allocate.
+        let mut tokens = [const { None::<Token> }; WATCHED_MAX];
+        let mut count = 0;
         for id in watched.filter(|id| *id != 0) {
-            if tokens.len() == WATCHED_MAX || tokens.iter().any(|token| token.id() == id) {
+            let is_known = tokens[..count].iter().flatten().any(|token| token.id() == id);
+            if count == WATCHED_MAX || is_known {
                 continue;
             }
             match self.threads.judge(id) {
-                Ok(Verdict::Alive(token)) => tokens.push(token),
+                Ok(Verdict::Alive(token)) => {
+                    tokens[count] = Some(token);
+                    count += 1;
+                }
                 Ok(Verdict::Dead | Verdict::Ended(_)) => return Ok(()),
                 Err(e) => {
                     self.failure = Some(e);
@@ -176,20 +182,20 @@ impl Waiter<'_> {
             }
         }
         let low = futex::low_half(word);
-        let mut words = vec![WaitWord { word: low, expected: expected as u32 }];
-        for token in &tokens {
+        let mut words = [WaitWord { word: low, expected: expected as u32 }; 1 + WATCHED_MAX];
+        for (word, token) in words[1..].iter_mut().zip(tokens.iter().flatten()) {
             let seen = token.word().load(Relaxed);
             if !robust::is_alive_word(seen) {
                 return Ok(());
             }
-            words.push(WaitWord { word: token.word(), expected: seen });
+            *word = WaitWord { word: token.word(), expected: seen };
         }
         let now = clock::now_ns();
         let until = self.until.min(Deadline::at_ns(now.saturating_add(slice_ns_max() / 10)));
-        let woken = futex::wait_many(&words, until).unwrap_or_else(|_| {
+        let woken = futex::wait_many(&words[..=count], until).unwrap_or_else(|_| {
             futex::wait(low, expected as u32, until.min(Deadline::at_ns(now + POLL_NS)))
         });
-        for token in &tokens {
+        for token in tokens.iter().flatten() {
             if !token.is_alive() {
                 futex::wake(token.word(), i32::MAX);
             } else if woken == Woken::Timeout && token.node_is_gone() {
