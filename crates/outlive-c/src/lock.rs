@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
 use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
-use outlive::{Deadline, ErrorKind, PayloadType};
+use outlive::{Deadline, ErrorKind, Node, PayloadType};
 
 use crate::node::outlive_node;
 use crate::status::{Done, Fail, bytes, need, outlive_status, run, text};
@@ -46,6 +46,25 @@ fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a 
     if value.is_null() { Ok(None) } else { bytes(value, of.size()).map(Some) }
 }
 
+/// Opens a lock with data, whose first value may be given.
+type WithData<L> = fn(&Node, &str, &PayloadType, Option<&[u8]>) -> outlive::Result<L>;
+
+/// The lock `name` of `node`, as `plain` or, with data, `with_data` opens it.
+fn opened<L>(
+    node: &outlive_node,
+    name: *const c_char,
+    of: Option<&outlive_type>,
+    value: *const c_void,
+    plain: fn(&Node, &str) -> outlive::Result<L>,
+    with_data: WithData<L>,
+) -> Result<L, Fail> {
+    let (node, name) = (&node.node, text(name, "a lock name")?);
+    Ok(match of {
+        Some(of) => with_data(node, name, &of.of, first_value(&of.of, value)?)?,
+        None => plain(node, name)?,
+    })
+}
+
 /// Opens the mutex `name` of the node's domain, or creates it. `of`: the type of the data it
 /// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
 /// stores `value`, which has the type's size; NULL means zeros.
@@ -77,11 +96,7 @@ pub extern "C" fn outlive_mutex_open(
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
-        let name = text(name, "a lock name")?;
-        let mutex = match of {
-            Some(of) => RawMutex::open_with(&node.node, name, &of.of, first_value(&of.of, value)?)?,
-            None => RawMutex::open(&node.node, name)?,
-        };
+        let mutex = opened(node, name, of, value, RawMutex::open, RawMutex::open_with)?;
         out.write(Box::into_raw(Box::new(outlive_mutex { mutex })));
         Ok(())
     })
@@ -138,13 +153,7 @@ pub extern "C" fn outlive_pi_mutex_open(
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
-        let name = text(name, "a lock name")?;
-        let mutex = match of {
-            Some(of) => {
-                RawMutex::open_pi_with(&node.node, name, &of.of, first_value(&of.of, value)?)?
-            }
-            None => RawMutex::open_pi(&node.node, name)?,
-        };
+        let mutex = opened(node, name, of, value, RawMutex::open_pi, RawMutex::open_pi_with)?;
         out.write(Box::into_raw(Box::new(outlive_mutex { mutex })));
         Ok(())
     })
@@ -271,13 +280,7 @@ pub extern "C" fn outlive_rwlock_open(
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
-        let name = text(name, "a lock name")?;
-        let lock = match of {
-            Some(of) => {
-                RawRwLock::open_with(&node.node, name, &of.of, first_value(&of.of, value)?)?
-            }
-            None => RawRwLock::open(&node.node, name)?,
-        };
+        let lock = opened(node, name, of, value, RawRwLock::open, RawRwLock::open_with)?;
         out.write(Box::into_raw(Box::new(outlive_rwlock { lock })));
         Ok(())
     })
