@@ -116,6 +116,59 @@ enum class acquired {
     owner_died, ///< its last owner died inside: repair the data, then mark_consistent
 };
 
+namespace detail {
+/// Not taken: what those that only try return as false.
+inline bool is_no(status code) noexcept {
+    return code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK;
+}
+
+/// What the thread that holds a lock knows of it, and what repairs its data. `Mark` and `Abandon`
+/// are the calls of that kind of lock.
+template <class T, auto Mark, auto Abandon> class holding {
+  public:
+    using function = typename repairing<T>::function;
+    void repair_by(function repair) { repairing_.repair = std::move(repair); }
+
+    /// How taking it ended.
+    expected<acquired> taken(status code) {
+        if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
+            return unexpected(error::last(code));
+        }
+        owner_died_ = code == OUTLIVE_OWNER_DIED;
+        exceptions_ = exceptions_in_flight();
+        return owner_died_ ? acquired::owner_died : acquired::clean;
+    }
+    /// As taken, for calls that return nothing: repairs, or throws. False: see repairing::run.
+    template <class Raw> bool must(Raw *raw, void *data, status code, bool tries) {
+        if (code != OUTLIVE_OK) [[unlikely]] {
+            if (code != OUTLIVE_OWNER_DIED) {
+                cannot_lock(error::last(code));
+            }
+            if (!repairing_.run(raw, data, Mark, Abandon, tries)) {
+                return false;
+            }
+        }
+        owner_died_ = false;
+        exceptions_ = exceptions_in_flight();
+        return true;
+    }
+
+    /// Whether an exception leaves the scope that took it.
+    [[nodiscard]] bool is_torn() const noexcept { return exceptions_in_flight() > exceptions_; }
+    [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
+    template <class Raw> expected<void> mark_consistent(Raw *raw) {
+        const auto code = Mark(raw);
+        owner_died_ = owner_died_ && code != OUTLIVE_OK;
+        return done(code);
+    }
+
+  private:
+    bool owner_died_ = false;
+    unsigned exceptions_ = 0; // in flight when it was taken
+    repairing<T> repairing_;
+};
+} // namespace detail
+
 /// A mutex whose owner may be killed at any instruction; the next one gets the lock, the data, and
 /// the news. Any number of threads may use one handle; the owner is a thread. *TimedLockable*.
 ///
@@ -160,7 +213,7 @@ template <class T = void> class robust_mutex {
     /// `repair()` if there is no data. The lock is marked consistent when it returns; if it throws,
     /// so does lock(), and the next one repairs. Call it before other threads use the handle.
     void on_owner_died(typename detail::repairing<T>::function repair) {
-        repairing_.repair = std::move(repair);
+        holding_.repair_by(std::move(repair));
     }
 
     /// Places it in zeroed shared memory of your own, or finds it there. `memory` is aligned
@@ -192,7 +245,7 @@ template <class T = void> class robust_mutex {
     }
     /// Releases it. If an exception leaves the scope that took it, the data counts as inconsistent.
     void unlock() noexcept {
-        if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
+        if (holding_.is_torn()) [[unlikely]] {
             ::outlive_mutex_abandon(at_.get());
         } else {
             ::outlive_mutex_unlock(at_.get());
@@ -203,17 +256,15 @@ template <class T = void> class robust_mutex {
 
     /// As lock, with a result instead of an exception.
     expected<acquired> acquire(deadline until = deadline::never) {
-        return taken(::outlive_mutex_lock(at_.get(), until.ns()));
+        return holding_.taken(::outlive_mutex_lock(at_.get(), until.ns()));
     }
 
     /// For the thread that holds it: whether its last owner died inside and the data is not repaired.
-    [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
+    [[nodiscard]] bool owner_died() const noexcept { return holding_.owner_died(); }
     /// For the thread that holds it: declares the data consistent again.
     /// Data that is consistent already stays so.
     expected<void> mark_consistent() {
-        const auto code = ::outlive_mutex_mark_consistent(at_.get());
-        owner_died_ = owner_died_ && code != OUTLIVE_OK;
-        return detail::done(code);
+        return holding_.mark_consistent(at_.get());
     }
 
     /// The protected data, for the thread that holds the lock.
@@ -238,40 +289,15 @@ template <class T = void> class robust_mutex {
     friend class robust_condition;
     explicit robust_mutex(::outlive_mutex *at) : at_(at), data_(::outlive_mutex_data(at)) {}
 
-    expected<acquired> taken(status code) {
-        if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
-            return unexpected(error::last(code));
-        }
-        owner_died_ = code == OUTLIVE_OWNER_DIED;
-        exceptions_ = detail::exceptions_in_flight();
-        return owner_died_ ? acquired::owner_died : acquired::clean;
-    }
     bool must(status code, bool tries = false) {
-        if (code != OUTLIVE_OK) [[unlikely]] {
-            if (code != OUTLIVE_OWNER_DIED) {
-                detail::cannot_lock(error::last(code));
-            }
-            if (!repairing_.run(at_.get(), data_.get(), &::outlive_mutex_mark_consistent,
-                                &::outlive_mutex_abandon, tries)) {
-                return false;
-            }
-        }
-        owner_died_ = false;
-        exceptions_ = detail::exceptions_in_flight();
-        return true;
+        return holding_.must(at_.get(), data_.get(), code, tries);
     }
-    bool may(status code, bool tries = false) {
-        if (code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK) {
-            return false;
-        }
-        return must(code, tries);
-    }
+    bool may(status code, bool tries = false) { return !detail::is_no(code) && must(code, tries); }
 
     detail::handle<::outlive_mutex, ::outlive_mutex_free> at_;
     detail::lock_data data_;
-    bool owner_died_ = false; // this and the next: written and read by the thread that holds the lock
-    unsigned exceptions_ = 0; // in flight when it was taken
-    detail::repairing<T> repairing_;
+    // Written and read by the thread that holds the lock.
+    detail::holding<T, ::outlive_mutex_mark_consistent, ::outlive_mutex_abandon> holding_;
 };
 
 /// A reader/writer lock whose holders may be killed at any instruction. A dead reader keeps nobody
@@ -298,7 +324,7 @@ template <class T = void> class robust_shared_mutex {
 
     /// As robust_mutex::on_owner_died; called by writers.
     void on_owner_died(typename detail::repairing<T>::function repair) {
-        repairing_.repair = std::move(repair);
+        holding_.repair_by(std::move(repair));
     }
 
     /// As robust_mutex::place.
@@ -328,7 +354,7 @@ template <class T = void> class robust_shared_mutex {
     }
     /// As robust_mutex::unlock.
     void unlock() noexcept {
-        if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
+        if (holding_.is_torn()) [[unlikely]] {
             ::outlive_rwlock_abandon(at_.get());
         } else {
             ::outlive_rwlock_unlock_write(at_.get());
@@ -355,13 +381,7 @@ template <class T = void> class robust_shared_mutex {
 
     /// As lock, with a result instead of an exception.
     expected<acquired> acquire(deadline until = deadline::never) {
-        const auto code = ::outlive_rwlock_write(at_.get(), until.ns());
-        if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
-            return unexpected(error::last(code));
-        }
-        owner_died_ = code == OUTLIVE_OWNER_DIED;
-        exceptions_ = detail::exceptions_in_flight();
-        return owner_died_ ? acquired::owner_died : acquired::clean;
+        return holding_.taken(::outlive_rwlock_write(at_.get(), until.ns()));
     }
     /// As lock_shared, with a result. OUTLIVE_OWNER_DIED: not taken; a writer must repair first.
     expected<void> acquire_shared(deadline until = deadline::never) {
@@ -369,13 +389,11 @@ template <class T = void> class robust_shared_mutex {
     }
 
     /// For the thread that writes: whether a writer died inside and the data is not repaired.
-    [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
+    [[nodiscard]] bool owner_died() const noexcept { return holding_.owner_died(); }
     /// For the thread that writes: declares the data consistent again.
     /// Data that is consistent already stays so.
     expected<void> mark_consistent() {
-        const auto code = ::outlive_rwlock_mark_consistent(at_.get());
-        owner_died_ = owner_died_ && code != OUTLIVE_OK;
-        return detail::done(code);
+        return holding_.mark_consistent(at_.get());
     }
 
     /// The protected data, for threads that hold the lock.
@@ -401,30 +419,11 @@ template <class T = void> class robust_shared_mutex {
         : at_(at), data_(::outlive_rwlock_data(at)) {}
 
     bool must(status code, bool tries = false) {
-        if (code != OUTLIVE_OK) [[unlikely]] {
-            if (code != OUTLIVE_OWNER_DIED) {
-                detail::cannot_lock(error::last(code));
-            }
-            if (!repairing_.run(at_.get(), data_.get(), &::outlive_rwlock_mark_consistent,
-                                &::outlive_rwlock_abandon, tries)) {
-                return false;
-            }
-        }
-        owner_died_ = false;
-        exceptions_ = detail::exceptions_in_flight();
-        return true;
+        return holding_.must(at_.get(), data_.get(), code, tries);
     }
-    static bool is_no(status code) {
-        return code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK;
-    }
-    bool may(status code, bool tries = false) {
-        if (is_no(code)) {
-            return false;
-        }
-        return must(code, tries);
-    }
+    bool may(status code, bool tries = false) { return !detail::is_no(code) && must(code, tries); }
     static bool may_share(status code) {
-        if (code != OUTLIVE_OK && !is_no(code)) {
+        if (code != OUTLIVE_OK && !detail::is_no(code)) {
             detail::cannot_lock(error::last(code));
         }
         return code == OUTLIVE_OK;
@@ -432,9 +431,8 @@ template <class T = void> class robust_shared_mutex {
 
     detail::handle<::outlive_rwlock, ::outlive_rwlock_free> at_;
     detail::lock_data data_;
-    bool owner_died_ = false; // this and the next: written and read by the thread that writes
-    unsigned exceptions_ = 0; // in flight when it was taken
-    detail::repairing<T> repairing_;
+    // Written and read by the thread that writes.
+    detail::holding<T, ::outlive_rwlock_mark_consistent, ::outlive_rwlock_abandon> holding_;
 };
 
 template <class Handle, class Raw, class T, class Open>

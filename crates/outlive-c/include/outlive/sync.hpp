@@ -40,7 +40,7 @@ class robust_condition {
         bool notified = false;
         const auto code =
             ::outlive_condvar_wait(at_.get(), mutex.get(), until.ns(), &notified);
-        const auto taken = mutex.taken(code);
+        const auto taken = mutex.holding_.taken(code);
         if (!taken) {
             return unexpected(taken.error());
         }
