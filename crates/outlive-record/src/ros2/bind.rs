@@ -10,7 +10,8 @@
 use outlive::describe::{Field as Place, FieldType, Kind as Of, Scalar};
 use outlive::{Encoding, PayloadType};
 
-use super::definition::{Base, Field, Kind, Many as Declared, Schema};
+use super::base::Base;
+use super::definition::{Field, Kind, Many as Declared, Schema};
 use super::layout::{Layout, Many, SIZE_MAX, Step};
 
 impl Layout {

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::definition::{Base, Field, Kind, Many, Schema};
+use super::base::Base;
+use super::definition::{Field, Kind, Many, Schema};
 use super::layout::SIZE_MAX;
 use super::value::Value;
 

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-use outlive::describe::Scalar;
 use outlive::{Encoding, PayloadType};
 
+use super::base::Base;
 use super::interface;
-use super::value::Value;
 
 /// Deepest nesting, and most types of one message: definitions may come from anywhere.
 const DEPTH_MAX: usize = 64;
@@ -105,22 +104,6 @@ fn definitions(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A type that has no parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
-    Bool,
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F32,
-    F64,
-}
-
 /// What a field or an element is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -179,110 +162,6 @@ impl Declared {
     /// Most bytes of the text, or of each.
     pub(crate) fn text_max(self) -> usize {
         if self.string_capacity == 0 { usize::MAX } else { self.string_capacity }
-    }
-}
-
-impl Base {
-    pub(crate) fn scalar(self) -> Scalar {
-        match self {
-            Self::Bool => Scalar::Bool,
-            Self::U8 => Scalar::U8,
-            Self::I8 => Scalar::I8,
-            Self::U16 => Scalar::U16,
-            Self::I16 => Scalar::I16,
-            Self::U32 => Scalar::U32,
-            Self::I32 => Scalar::I32,
-            Self::U64 => Scalar::U64,
-            Self::I64 => Scalar::I64,
-            Self::F32 => Scalar::F32,
-            Self::F64 => Scalar::F64,
-        }
-    }
-
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Self::Bool | Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
-        }
-    }
-
-    pub(crate) fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "bool" => Self::Bool,
-            "byte" | "char" | "uint8" => Self::U8,
-            "int8" => Self::I8,
-            "uint16" => Self::U16,
-            "int16" => Self::I16,
-            "uint32" => Self::U32,
-            "int32" => Self::I32,
-            "uint64" => Self::U64,
-            "int64" => Self::I64,
-            "float32" => Self::F32,
-            "float64" => Self::F64,
-            _ => return None,
-        })
-    }
-
-    /// Least and greatest number of an integer; of others, of the integers of their size.
-    pub(crate) fn range(self) -> (i128, i128) {
-        let bits = 8 * self.size() as u32;
-        match self {
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 => {
-                (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-            }
-            _ => (0, (1 << bits) - 1),
-        }
-    }
-
-    /// A little-endian scalar; 0 if `bytes` are not as many as it has.
-    pub(crate) fn read(self, bytes: &[u8]) -> Value<'static> {
-        macro_rules! number {
-            ($t:ty) => {
-                <$t>::from_le_bytes(bytes.try_into().unwrap_or_default())
-            };
-        }
-        match self {
-            Self::Bool => Value::Bool(number!(u8) != 0),
-            Self::U8 => Value::Unsigned(number!(u8).into()),
-            Self::I8 => Value::Signed(number!(i8).into()),
-            Self::U16 => Value::Unsigned(number!(u16).into()),
-            Self::I16 => Value::Signed(number!(i16).into()),
-            Self::U32 => Value::Unsigned(number!(u32).into()),
-            Self::I32 => Value::Signed(number!(i32).into()),
-            Self::U64 => Value::Unsigned(number!(u64)),
-            Self::I64 => Value::Signed(number!(i64)),
-            Self::F32 => Value::F32(number!(f32)),
-            Self::F64 => Value::F64(number!(f64)),
-        }
-    }
-}
-
-impl Base {
-    /// The number as this scalar, little-endian, zeros behind it; `None` if it does not fit.
-    pub(crate) fn write(self, value: &Value<'_>) -> Option<[u8; 8]> {
-        let mut out = [0; 8];
-        macro_rules! whole {
-            ($t:ty) => {
-                out[..size_of::<$t>()]
-                    .copy_from_slice(&<$t>::try_from(value.whole()?).ok()?.to_le_bytes())
-            };
-        }
-        match self {
-            Self::Bool => out[0] = u8::try_from(value.whole()?).ok().filter(|v| *v < 2)?,
-            Self::U8 => whole!(u8),
-            Self::I8 => whole!(i8),
-            Self::U16 => whole!(u16),
-            Self::I16 => whole!(i16),
-            Self::U32 => whole!(u32),
-            Self::I32 => whole!(i32),
-            Self::U64 => whole!(u64),
-            Self::I64 => whole!(i64),
-            Self::F32 => out[..4].copy_from_slice(&(value.number()? as f32).to_le_bytes()),
-            Self::F64 => out = value.number()?.to_le_bytes(),
-        }
-        Some(out)
     }
 }
 

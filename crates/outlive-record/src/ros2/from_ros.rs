@@ -8,7 +8,8 @@ use outlive::msgpack;
 use outlive::zerocopy::IntoBytes;
 use outlive::{Encoding, PayloadType};
 
-use super::definition::{Base, Definitions, Field, Kind, Schema};
+use super::base::Base;
+use super::definition::{Definitions, Field, Kind, Schema};
 use super::description::describe;
 use super::layout::Layout;
 use super::value::Value;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use outlive::describe::Scalar;
 
-use super::definition::Base;
+use super::base::Base;
 
 /// Longest text of a file that is read, bytes.
 pub const INTERFACE_BYTES_MAX: usize = 1 << 20;

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `files`, `interface` | interface files on the disk, and as they are written |
 //! | `definitions.msgs`, `.srvs`, `definition` | definitions of messages, ours and those in files |
-//! | `value`, `cdr` | a message as a tree, and its bytes |
+//! | `value`, `cdr` | a message as a tree, and its bytes; `base`: what has no parts |
 //! | `to_ros`, `from_ros` | the table above in both directions |
 //! | `layout`; `generate`, `bind` | CDR of described types; their definitions, made or given |
 //! | `service` | requests and responses |
@@ -46,6 +46,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod base;
 mod bind;
 mod cdr;
 mod codec;
@@ -74,7 +75,7 @@ pub use interface::{Fault, INTERFACE_BYTES_MAX, Interface, Item, Literal, Many, 
 pub use service::{Service, ServicePart};
 pub use to_ros::ToRos;
 
-use definition::Base;
+use base::Base;
 pub(crate) use definition::Schema;
 pub(crate) use layout::Layout;
 pub(crate) use value::Value;

@@ -6,7 +6,8 @@ use outlive::msgpack;
 use outlive::zerocopy::IntoBytes;
 use outlive::{Payload, PayloadType};
 
-use super::definition::{Base, Field, Kind, Many, Schema, embedded};
+use super::base::Base;
+use super::definition::{Field, Kind, Many, Schema, embedded};
 use super::value::{Value, fields};
 use super::{FromRos, ToRos, cdr};
 

@@ -10,7 +10,8 @@ use outlive::msg::{
 use outlive::zerocopy::{FromBytes, IntoBytes};
 use outlive::{Encoding, PayloadType};
 
-use super::definition::{Base, Definitions, Schema};
+use super::base::Base;
+use super::definition::{Definitions, Schema};
 use super::description::describe;
 use super::layout::Layout;
 use super::value::{Value, fields};

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
-use super::definition::Base;
+use super::base::Base;
 
 /// A value with all that is below it; large arrays are borrowed.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +91,55 @@ impl<'a> Value<'a> {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+impl Base {
+    /// A little-endian scalar; 0 if `bytes` are not as many as it has.
+    pub(crate) fn read(self, bytes: &[u8]) -> Value<'static> {
+        macro_rules! number {
+            ($t:ty) => {
+                <$t>::from_le_bytes(bytes.try_into().unwrap_or_default())
+            };
+        }
+        match self {
+            Self::Bool => Value::Bool(number!(u8) != 0),
+            Self::U8 => Value::Unsigned(number!(u8).into()),
+            Self::I8 => Value::Signed(number!(i8).into()),
+            Self::U16 => Value::Unsigned(number!(u16).into()),
+            Self::I16 => Value::Signed(number!(i16).into()),
+            Self::U32 => Value::Unsigned(number!(u32).into()),
+            Self::I32 => Value::Signed(number!(i32).into()),
+            Self::U64 => Value::Unsigned(number!(u64)),
+            Self::I64 => Value::Signed(number!(i64)),
+            Self::F32 => Value::F32(number!(f32)),
+            Self::F64 => Value::F64(number!(f64)),
+        }
+    }
+
+    /// The number as this scalar, little-endian, zeros behind it; `None` if it does not fit.
+    pub(crate) fn write(self, value: &Value<'_>) -> Option<[u8; 8]> {
+        let mut out = [0; 8];
+        macro_rules! whole {
+            ($t:ty) => {
+                out[..size_of::<$t>()]
+                    .copy_from_slice(&<$t>::try_from(value.whole()?).ok()?.to_le_bytes())
+            };
+        }
+        match self {
+            Self::Bool => out[0] = u8::try_from(value.whole()?).ok().filter(|v| *v < 2)?,
+            Self::U8 => whole!(u8),
+            Self::I8 => whole!(i8),
+            Self::U16 => whole!(u16),
+            Self::I16 => whole!(i16),
+            Self::U32 => whole!(u32),
+            Self::I32 => whole!(i32),
+            Self::U64 => whole!(u64),
+            Self::I64 => whole!(i64),
+            Self::F32 => out[..4].copy_from_slice(&(value.number()? as f32).to_le_bytes()),
+            Self::F64 => out = value.number()?.to_le_bytes(),
+        }
+        Some(out)
     }
 }
 
