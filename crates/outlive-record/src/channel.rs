@@ -86,16 +86,15 @@ impl Source {
             let schema = Some((of.name(), json::SCHEMA_ENCODING, json.schema()));
             return Form { schema, message_encoding: json::MESSAGE_ENCODING };
         }
-        if let Some(form) = foreign::form(of) {
-            return form;
-        }
-        let schema = (of.name(), SCHEMA_ENCODING, of.schema());
-        let schema = (!of.schema().is_empty()).then_some(schema);
-        let message_encoding = match of.encoding() {
-            Encoding::MessagePack => "msgpack",
-            Encoding::Bytes => "bytes",
-            _ => "outlive",
+        let ours = || match of.encoding() {
+            Encoding::MessagePack => ("msgpack", SCHEMA_ENCODING),
+            Encoding::Bytes => ("bytes", SCHEMA_ENCODING),
+            _ => ("outlive", SCHEMA_ENCODING),
         };
+        let (message_encoding, schema_encoding) =
+            foreign::names(of.encoding()).unwrap_or_else(ours);
+        // JSON and what the reader knows anyway may do without one.
+        let schema = (!of.schema().is_empty()).then_some((of.name(), schema_encoding, of.schema()));
         Form { schema, message_encoding }
     }
 

@@ -12,7 +12,6 @@
 use mcap::Channel;
 use outlive::{Encoding, PayloadType};
 
-use crate::channel::Form;
 use crate::ros2;
 
 /// Encodings of MCAP: ours, that of messages, that of schemas.
@@ -24,13 +23,10 @@ const ENCODINGS: [(Encoding, &str, &str); 5] = [
     (Encoding::Arrow, "arrow", "arrow"),
 ];
 
-/// How a channel says that its messages are of this type; `None` if it is one of ours.
-pub(crate) fn form(of: &PayloadType) -> Option<Form<'_>> {
-    let (_, message_encoding, schema) =
-        ENCODINGS.into_iter().find(|(encoding, ..)| *encoding == of.encoding())?;
-    // JSON and what the reader knows anyway may do without one.
-    let schema = (!of.schema().is_empty()).then_some((of.name(), schema, of.schema()));
-    Some(Form { schema, message_encoding })
+/// Encodings of messages and of schemas, as a channel names them; `None` if it is one of ours.
+pub(crate) fn names(of: Encoding) -> Option<(&'static str, &'static str)> {
+    let (_, messages, schemas) = ENCODINGS.into_iter().find(|(encoding, ..)| *encoding == of)?;
+    Some((messages, schemas))
 }
 
 /// The type that a channel of such an encoding says; `None` if it is another, or says too much for
