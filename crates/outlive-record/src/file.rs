@@ -14,54 +14,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use mcap::records::{MessageHeader, Metadata};
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
-
+use crate::about::{ABOUT, EPOCH, FIRST, LOSSES, ROW, RUN};
 use crate::channel::{Form, Source};
+use crate::options::{Compression, Profile, RecordOptions};
 use crate::scan::{Item, Limits, Scanner};
 use crate::sink::Sink;
-use crate::{Error, RecordOptions, parts};
-
-/// How chunks are compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// LZ4, fast and common.
-    #[default]
-    Lz4,
-    /// zstd: somewhat smaller, several times slower.
-    Zstd,
-    /// Not at all: for data that does not shrink, such as compressed images.
-    None,
-}
-
-impl Compression {
-    /// For a writer into a [`Sink`].
-    pub(crate) fn into_options(self) -> mcap::WriteOptions {
-        let options = mcap::WriteOptions::new().disable_seeking(true);
-        match self {
-            Self::Lz4 => options.compression(Some(mcap::Compression::Lz4)),
-            // The sink has the checksums.
-            Self::Zstd => options
-                .compression(None)
-                .calculate_data_section_crc(false)
-                .calculate_summary_section_crc(false),
-            Self::None => options.compression(None),
-        }
-    }
-}
-
-/// The format of the messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// Nothing is lost: described types as CDR with a generated definition, so that tools of others
-    /// show their fields; MessagePack as JSON; images, point clouds and bytes as they are.
-    #[default]
-    Outlive,
-    /// Messages of ROS 2, for its tools: CDR with definitions. Topics that ROS has no message for
-    /// and that nobody described are left out.
-    Ros2,
-}
+use crate::writing::{is_being_written, lock, taken};
+use crate::{Error, parts};
+use mcap::records::{MessageHeader, Metadata};
 
 /// A message's place and times; ns since the epoch.
 #[derive(Clone, Copy, Debug)]
@@ -81,24 +41,8 @@ pub(crate) struct Key {
     pub(crate) form: usize,
 }
 
-/// Metadata records of ours.
-pub(crate) const ABOUT: &str = "outlive";
-pub(crate) const LOSSES: &str = "outlive.losses";
-/// In the first of them: what to add to the publishers' own time stamps for the time since the
-/// epoch, ns, as it was when the file began.
-pub(crate) const EPOCH: &str = "monotonic_to_epoch_ns";
 /// Most files that are in the way of one name.
 const FILES_MAX: u64 = 1_000_000;
-/// In the first of them: what all files of a split recording have in common, and no others.
-pub(crate) const ROW: &str = "row";
-/// There too: which run under its name it is, counted from 1. The time of day may be set back
-/// between two runs.
-pub(crate) const RUN: &str = "run";
-/// There too: the number of the row's first file.
-pub(crate) const FIRST: &str = "first";
-/// How the library of a file ends that was recovered. Some name the row of what they were made of.
-pub(crate) const RECOVERS: &str = " recover";
-
 /// One file, or a row of them when it is to be split.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -464,30 +408,6 @@ fn let_go(
             _ => {}
         }
     }
-}
-
-/// Takes the lock of a file, for as long as we write it; false if another recorder has it.
-fn lock(file: &fs::File) -> bool {
-    // Who asks below has it for an instant.
-    const TRIES: u32 = 50;
-    (0..TRIES).any(|nth| {
-        if nth > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // Some disks have no locks.
-        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
-    })
-}
-
-fn taken(path: &Path) -> Error {
-    let path = path.display();
-    Error::Usage(format!("{path} is being recorded by another process: give another name"))
-}
-
-/// Whether its recorder lives.
-pub(crate) fn is_being_written(path: &Path) -> bool {
-    let lock = |file: &fs::File| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
-    fs::File::open(path).is_ok_and(|file| lock(&file) == Err(Errno::WOULDBLOCK))
 }
 
 /// Bytes that are free on the disk of a directory.

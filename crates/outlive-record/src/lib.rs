@@ -9,6 +9,7 @@
 //! | `selection` | which topics: names, globs, regular expressions |
 //! | `channel`, `foreign` | what a file says of a topic and a publisher; third-party encodings |
 //! | `options`, `recorder`, `file`, `sink` | from subscribers into files |
+//! | `about`, `writing` | what a file says of itself; that its recorder lives |
 //! | `dir_watch` | that topics appear, from the kernel |
 //! | `ring` | the last seconds in memory |
 //! | `scan`, `recording` | reads files, finished or not, around what is damaged |
@@ -41,6 +42,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod about;
 mod channel;
 mod dir_watch;
 mod error;
@@ -58,12 +60,12 @@ pub mod ros2;
 mod scan;
 mod selection;
 mod sink;
+mod writing;
 
 pub use channel::Source;
 pub use error::Error;
-pub use file::{Compression, Profile};
 pub use mcap::Message;
-pub use options::{Progress, RecordOptions};
+pub use options::{Compression, Profile, Progress, RecordOptions};
 pub use player::{Due, PlayOptions, Played, Player, Turn};
 pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};

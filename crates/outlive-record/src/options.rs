@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::Error;
-use crate::file::{Compression, Profile};
 use crate::ros2::Definitions;
 
 /// How to record.
@@ -89,6 +88,46 @@ impl RecordOptions {
     pub(crate) fn splits(&self) -> bool {
         self.split_bytes.is_some() || self.split_after.is_some()
     }
+}
+
+/// How chunks are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// LZ4, fast and common.
+    #[default]
+    Lz4,
+    /// zstd: somewhat smaller, several times slower.
+    Zstd,
+    /// Not at all: for data that does not shrink, such as compressed images.
+    None,
+}
+
+impl Compression {
+    /// For a writer into a [`Sink`](crate::sink::Sink).
+    pub(crate) fn into_options(self) -> mcap::WriteOptions {
+        let options = mcap::WriteOptions::new().disable_seeking(true);
+        match self {
+            Self::Lz4 => options.compression(Some(mcap::Compression::Lz4)),
+            // The sink has the checksums.
+            Self::Zstd => options
+                .compression(None)
+                .calculate_data_section_crc(false)
+                .calculate_summary_section_crc(false),
+            Self::None => options.compression(None),
+        }
+    }
+}
+
+/// The format of the messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Nothing is lost: described types as CDR with a generated definition, so that tools of others
+    /// show their fields; MessagePack as JSON; images, point clouds and bytes as they are.
+    #[default]
+    Outlive,
+    /// Messages of ROS 2, for its tools: CDR with definitions. Topics that ROS has no message for
+    /// and that nobody described are left out.
+    Ros2,
 }
 
 /// What has been done so far.

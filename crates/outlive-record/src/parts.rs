@@ -9,26 +9,15 @@ use std::time::{Duration, SystemTime};
 
 use mcap::records::op;
 
+use crate::about::{ABOUT, FIRST, RECOVERS, ROW, RUN};
 use crate::channel::Source;
-use crate::file::{ABOUT, FIRST, RECOVERS, ROW, RUN, is_being_written};
-use crate::recording::{RecordedSource, record_at};
+use crate::recording::{CONVERT, Part, RecordedSource, record_at};
 use crate::scan::{HEAD_BYTES, Limits};
+use crate::writing::is_being_written;
 use crate::{Error, Recording};
-
-/// What to do with a bag of ROS 2 that is not read as it is.
-pub(crate) const CONVERT: &str = "convert it to MCAP with 'ros2 bag convert', or without ROS with \
-    'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
 
 /// A file may be younger than its time by so much.
 const ROUNDED: Duration = Duration::from_secs(2);
-
-/// One of several files.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) recording: Recording,
-    /// Its channels, by their numbers in the file, with those of the whole.
-    pub(crate) channels: Arc<HashMap<u16, Arc<mcap::Channel<'static>>>>,
-}
 
 /// A file with the name of one of a row.
 #[derive(Debug)]
@@ -62,8 +51,30 @@ enum Place {
     Taken,
 }
 
+impl Recording {
+    /// Reads the index at the file's end, or all of the file if it has none, because nobody
+    /// finished it, or none that a checksum proves. All files of a split recording are read as one,
+    /// in order; so are those of a directory, such as a bag of ROS 2.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a file that is not MCAP; [`Error::Io`]; [`Error::Usage`] for a
+    /// directory without a file, or with several that do not belong together.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_within(path, Limits::default(), false)
+    }
+
+    /// As [`Recording::open`], within limits of your own. With `check` all of the file is read,
+    /// even if it has an index, so that [`Recording::damage`] is known.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn open_within(path: &Path, limits: Limits, check: bool) -> Result<Self, Error> {
+        open(path, limits, check)
+    }
+}
+
 /// Opens `path`, with all the files that belong to it.
-pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording, Error> {
+fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording, Error> {
     let one = |path: &Path| Recording::open_part(path, limits, check);
     // Those that are there, or `alone`, which says what is wrong.
     let whole = |found: &[Found], row: &str, alone: &Path| {

@@ -9,9 +9,11 @@ use outlive::{
     Deadline, Domain, Encoding, ErrorKind, Node, PayloadType, Subscriber, WaitSet, Waitable,
 };
 
+use crate::about::EPOCH;
 use crate::channel::{Coding, Source};
 use crate::dir_watch::DirWatch;
-use crate::file::{EPOCH, Files, Gone, Key, Profile, Stamp};
+use crate::file::{Files, Gone, Key, Stamp};
+use crate::options::Profile;
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
 use crate::ros2::{Layout, ToRos, epoch_ns};

@@ -11,10 +11,13 @@ use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryRead
 use mcap::{Message, Summary};
 
 use crate::Error;
+use crate::about::{ABOUT, LOSSES};
 use crate::channel::Source;
-use crate::file::{ABOUT, LOSSES};
-use crate::parts::{self, CONVERT, Part};
 use crate::scan::{Channels, Damage, HEAD_BYTES, Item, Limits, Scanner, checksum};
+
+/// What to do with a bag of ROS 2 that is not read as it is.
+pub(crate) const CONVERT: &str = "convert it to MCAP with 'ros2 bag convert', or without ROS with \
+    'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
 
 /// An index that claims to be longer is none, bytes.
 const RECORD_BYTES_MAX: u64 = 2 << 30;
@@ -67,6 +70,14 @@ pub struct Recording {
     pub(crate) gaps: Damage,
     /// The latter.
     pub(crate) left_out: Vec<PathBuf>,
+}
+
+/// One of several files.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) recording: Recording,
+    /// Its channels, by their numbers in the file, with those of the whole.
+    pub(crate) channels: Arc<HashMap<u16, Arc<mcap::Channel<'static>>>>,
 }
 
 /// What the index says of a chunk.
@@ -136,26 +147,6 @@ impl std::fmt::Debug for Messages {
 }
 
 impl Recording {
-    /// Reads the index at the file's end, or all of the file if it has none, because nobody
-    /// finished it, or none that a checksum proves. All files of a split recording are read as one,
-    /// in order; so are those of a directory, such as a bag of ROS 2.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for a file that is not MCAP; [`Error::Io`]; [`Error::Usage`] for a
-    /// directory without a file, or with several that do not belong together.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::open_within(path, Limits::default(), false)
-    }
-
-    /// As [`Recording::open`], within limits of your own. With `check` all of the file is read,
-    /// even if it has an index, so that [`Recording::damage`] is known.
-    ///
-    /// # Errors
-    /// As [`Recording::open`].
-    pub fn open_within(path: &Path, limits: Limits, check: bool) -> Result<Self, Error> {
-        parts::open(path, limits, check)
-    }
-
     pub(crate) fn empty(path: &Path, limits: Limits) -> Self {
         Self {
             path: path.into(),

@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
+use crate::about::{ABOUT, FIRST, LOSSES, RECOVERS, ROW, RUN};
 use crate::channel::Source;
-use crate::file::{ABOUT, Compression, FIRST, LOSSES, RECOVERS, ROW, RUN};
+use crate::options::Compression;
 use crate::scan::Damage;
 use crate::sink::Sink;
 use crate::{Error, Recording};

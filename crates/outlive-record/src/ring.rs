@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::about::EPOCH;
 use crate::channel::Source;
-use crate::file::{EPOCH, File, Key, Stamp, free};
+use crate::file::{File, Key, Stamp, free};
 use crate::{Error, RecordOptions};
 
 /// What a message costs besides its bytes, about.
