@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 /// Runs `prepare` in the child between fork and exec. It must not allocate nor take a lock: the
 /// other threads of this process are not there.
@@ -44,6 +46,17 @@ pub(crate) fn ended_child() -> Option<i32> {
     // SAFETY: after success the field is set, 0 if no child has ended.
     let pid = unsafe { info.si_pid() };
     (rc == 0 && pid > 0).then_some(pid)
+}
+
+/// Reaps a child if it has ended; false if it is none of ours.
+pub(crate) fn reap(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| waitpid(Some(pid), WaitOptions::NOHANG).is_ok())
+}
+
+/// Whether the process of a pidfd has ended.
+pub(crate) fn has_ended(process: impl AsFd) -> bool {
+    let mut fds = [PollFd::new(&process, PollFlags::IN)];
+    matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
 }
 
 /// Processes that lose their parent become children of this one.

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -230,6 +231,23 @@ pub(crate) fn marked(dir: &str) -> Vec<Marked> {
         }
     }
     out
+}
+
+/// Kills all that bears the marks of the supervisor with this directory, or of one process of it,
+/// and what that started meanwhile.
+pub(crate) fn end_marked(dir: &str, name: Option<&str>) {
+    const ROUNDS_MAX: usize = 20;
+    for _ in 0..ROUNDS_MAX {
+        let mut found = marked(dir);
+        found.retain(|found| name.is_none_or(|name| found.name == name));
+        if found.is_empty() {
+            return;
+        }
+        found.iter().for_each(|found| {
+            found.identity.signal(libc::SIGKILL);
+        });
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// What a process was started with, its environment or arguments. Where its main thread has ended,

@@ -1,19 +1,19 @@
 //! The process that writes the logs: started, replaced, and started again when it has ended.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outlive::now_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, WaitOptions, setsid, waitpid};
+use rustix::process::setsid;
 
-use super::{Supervisor, has_ended};
 use crate::logs::{DRAFT, LOCK, PLAN, Plan, end_keeper, keeper_of};
-use crate::os;
+use crate::os::{self, has_ended};
 use crate::proc::Identity;
 
 /// One that cannot be started, or ends at once, is tried again after so long.
@@ -29,14 +29,28 @@ struct Keeper {
 }
 
 /// The keeper, if there is one now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Keeping {
+    /// The supervisor's directory.
+    dir: PathBuf,
+    /// The same as the keeper is told it.
+    real: String,
+    /// What is started, without the directory and the number.
+    program: Vec<OsString>,
     keeper: Option<Keeper>,
     plan: Option<Plan>,
     not_before: Option<Instant>,
 }
 
 impl Keeping {
+    /// `program`: see [`SupervisorOptions::log_keeper`](super::SupervisorOptions::log_keeper).
+    pub(super) fn new(dir: &Path, real: &str, program: &[OsString]) -> Self {
+        let own = ["/proc/self/exe".into(), "keep-logs".into()];
+        let program = if program.is_empty() { &own[..] } else { program };
+        let (dir, real, program) = (dir.into(), real.into(), program.into());
+        Self { dir, real, program, keeper: None, plan: None, not_before: None }
+    }
+
     /// Can be read once it has ended.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.keeper.as_ref().map(|k| k.fd.as_fd())
@@ -46,29 +60,21 @@ impl Keeping {
     pub(super) fn is(&self, pid: i32) -> bool {
         self.keeper.as_ref().is_some_and(|k| k.identity.pid == pid)
     }
-}
 
-impl Supervisor {
-    /// Has the logs kept as the file says now. A keeper that does so goes on; any other one, also
-    /// of an earlier supervisor, is asked to end first. Who prints meanwhile prints into its pipe.
-    pub(super) fn keep_logs(&mut self) -> io::Result<()> {
-        let logs = std::iter::once(&self.log).chain(self.instances.iter().map(|i| &i.log));
-        let plan = Plan {
-            number: self.keeping.plan.as_ref().map_or(0, |old| old.number),
-            supervisor: Identity::own(),
-            bytes_max: self.config.log_bytes,
-            keep: self.config.log_files,
-            rate: self.config.log_rate,
-            logs: logs.map(|l| (l.pipe_path().into(), l.path().into())).collect(),
-        };
-        if self.keeping.keeper.is_some() && self.keeping.plan.as_ref() == Some(&plan) {
+    /// Has the logs kept by this plan, whatever its number. A keeper that does so goes on; any
+    /// other one, also of an earlier supervisor, is asked to end first. Who prints meanwhile prints
+    /// into its pipe.
+    pub(super) fn keep(&mut self, plan: Plan) -> io::Result<()> {
+        let number = self.plan.as_ref().map_or(0, |old| old.number);
+        let plan = Plan { number, ..plan };
+        if self.keeper.is_some() && self.plan.as_ref() == Some(&plan) {
             return Ok(());
         }
-        let old = keeper_of(self.dir.path());
-        self.forget_keeper();
-        self.keeping.plan = Some(plan);
+        let old = keeper_of(&self.dir);
+        self.forget();
+        self.plan = Some(plan);
         // The new one has the pipes open before the old one ends: what is in them is never alone.
-        let begun = self.start_keeper().map(await_ready);
+        let begun = self.start().map(await_ready);
         if let Some(old) = old {
             end_keeper(old);
         }
@@ -76,23 +82,16 @@ impl Supervisor {
     }
 
     /// Starts one; the end of what it prints.
-    fn start_keeper(&mut self) -> io::Result<Option<ChildStdout>> {
-        let Some(plan) = &mut self.keeping.plan else { return Ok(None) };
-        self.keeping.not_before = Some(Instant::now() + REST);
+    fn start(&mut self) -> io::Result<Option<ChildStdout>> {
+        let Some(plan) = &mut self.plan else { return Ok(None) };
+        self.not_before = Some(Instant::now() + REST);
         plan.number = now_ns();
-        let dir = self.dir.path();
-        File::options().create(true).append(true).open(dir.join(LOCK))?;
-        let draft = dir.join(DRAFT);
+        File::options().create(true).append(true).open(self.dir.join(LOCK))?;
+        let draft = self.dir.join(DRAFT);
         fs::write(&draft, serde_json::to_vec(plan)?)?;
-        fs::rename(draft, dir.join(PLAN))?;
-        let own = ["/proc/self/exe".into(), "keep-logs".into()];
-        let program = &self.options.log_keeper;
-        let program = if program.is_empty() { &own[..] } else { program };
-        let mut command = Command::new(&program[0]);
-        command
-            .args(&program[1..])
-            .arg(&self.spawn_env.dir)
-            .arg(OsStr::new(&plan.number.to_string()));
+        fs::rename(draft, self.dir.join(PLAN))?;
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]).arg(&self.real).arg(OsStr::new(&plan.number.to_string()));
         command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
         // Ctrl-C is for the supervisor: the keeper hears the robot's last words.
@@ -101,53 +100,53 @@ impl Supervisor {
         let (pid, says) = (child.id() as i32, child.stdout.take());
         let identity = Identity::of_child(pid)?;
         let fd = identity.open_child()?;
-        self.keeping.keeper = Some(Keeper { identity, fd, since: Instant::now() });
+        self.keeper = Some(Keeper { identity, fd, since: Instant::now() });
         Ok(says)
     }
 
-    /// Starts it again if it has ended.
-    pub(super) fn look_after_keeper(&mut self) {
-        if self.keeping.keeper.as_ref().is_some_and(|k| has_ended(&k.fd)) {
-            let ran = self.keeping.keeper.as_ref().map_or(Duration::ZERO, |k| k.since.elapsed());
-            self.forget_keeper();
-            self.say("the log keeper ended; starting another");
+    /// Starts it again if it has ended. What there is to say about it.
+    pub(super) fn look_after(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(keeper) = self.keeper.as_ref().filter(|k| has_ended(&k.fd)) {
+            let ran = keeper.since.elapsed();
+            self.forget();
+            said.push("the log keeper ended; starting another".into());
             if ran > REST {
-                self.keeping.not_before = None;
+                self.not_before = None;
             }
         }
-        let rested = self.keeping.not_before.is_none_or(|until| Instant::now() >= until);
-        if self.keeping.keeper.is_none()
+        let rested = self.not_before.is_none_or(|until| Instant::now() >= until);
+        if self.keeper.is_none()
             && rested
-            && let Err(e) = self.start_keeper()
+            && let Err(e) = self.start()
         {
-            self.say(&format!("cannot start the log keeper: {e}"));
+            said.push(format!("cannot start the log keeper: {e}"));
         }
+        said
     }
 
     /// Reaps it, if it is there and has ended.
-    fn forget_keeper(&mut self) {
-        let Some(keeper) = self.keeping.keeper.take() else { return };
-        if let Some(pid) = Pid::from_raw(keeper.identity.pid) {
-            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+    fn forget(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            os::reap(keeper.identity.pid);
         }
     }
 
     /// Nothing runs any more: everything that was printed is to be in the logs.
-    pub(super) fn end_keeping(&mut self) {
+    pub(super) fn end(&mut self) {
         let begun = Instant::now();
-        self.log.push();
-        if self.keeping.keeper.is_none() {
-            let _ = self.start_keeper();
+        if self.keeper.is_none() {
+            let _ = self.start();
         }
-        if let Some(keeper) = &self.keeping.keeper {
+        if let Some(keeper) = &self.keeper {
             // One that was started just now has to be known by its lock first.
-            let known = || keeper_of(self.dir.path()) == Some(keeper.identity);
+            let known = || keeper_of(&self.dir) == Some(keeper.identity);
             while !known() && !has_ended(&keeper.fd) && begun.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(2));
             }
             end_keeper(keeper.identity);
         }
-        self.forget_keeper();
+        self.forget();
     }
 }
 

@@ -39,11 +39,11 @@ use crate::backoff::Chance;
 use crate::cgroup::Cgroup;
 use crate::config::{Config, ProcessSpec};
 use crate::control::Server;
-use crate::logs::{Follower, Log, default_dir};
+use crate::logs::{Follower, Log, Plan, default_dir};
 use crate::notify::Notify;
 use crate::os;
 use crate::printer::Printer;
-use crate::proc::Identity;
+use crate::proc::{Identity, end_marked};
 use crate::spawn::SpawnEnv;
 use crate::state::{Phase, RunDir, State};
 use instance::{Instance, Life};
@@ -228,6 +228,7 @@ impl Supervisor {
             root: root.to_string_lossy().into_owned(),
             domain: domain.name().into(),
         };
+        let keeping = Keeping::new(dir.path(), &spawn_env.dir, &options.log_keeper);
         let mut new = Self {
             stamp: Stamp::of(&config),
             newer: None,
@@ -244,7 +245,7 @@ impl Supervisor {
             printer: Printer::new(width).map_err(doing("start a thread"))?,
             follower: None,
             log,
-            keeping: Keeping::default(),
+            keeping,
             chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
             hung_up: None,
             ending: None,
@@ -289,14 +290,15 @@ impl Supervisor {
 
     fn leave(mut self, outcome: Outcome) -> Outcome {
         // What has left its session, and its group, still bears the marks.
-        turn::end_marked(&self.spawn_env.dir, None);
+        end_marked(&self.spawn_env.dir, None);
         Cgroup::end_all(&self.spawn_env.dir);
-        while os::ended_child().is_some_and(turn::reap_stranger) {}
+        while os::ended_child().is_some_and(os::reap) {}
         self.say(match outcome {
             Outcome::Stopped => "stopped: nothing runs any more",
             Outcome::Failed => "stopped after a failure: nothing runs any more",
         });
-        self.end_keeping();
+        self.log.push();
+        self.keeping.end();
         self.follower = None;
         self.printer.end();
         self.dir.remove();
@@ -331,6 +333,19 @@ impl Supervisor {
             return written;
         }
         Ok(())
+    }
+
+    /// Has the logs kept as the file says now.
+    fn keep_logs(&mut self) -> io::Result<()> {
+        let logs = std::iter::once(&self.log).chain(self.instances.iter().map(|i| &i.log));
+        self.keeping.keep(Plan {
+            number: 0,
+            supervisor: Identity::own(),
+            bytes_max: self.config.log_bytes,
+            keep: self.config.log_files,
+            rate: self.config.log_rate,
+            logs: logs.map(|l| (l.pipe_path().into(), l.path().into())).collect(),
+        })
     }
 
     /// What has to do with the logs, and waits for none of them.
@@ -399,12 +414,6 @@ impl Stamp {
         let meta = fs::metadata(&config.file).ok()?;
         Some(Self(meta.modified().ok()?, meta.len(), meta.ino()))
     }
-}
-
-/// Whether the process of a pidfd has ended.
-fn has_ended(process: impl AsFd) -> bool {
-    let mut fds = [PollFd::new(&process, PollFlags::IN)];
-    matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
 }
 
 /// The identities of all processes of instances.

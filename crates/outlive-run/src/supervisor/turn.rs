@@ -4,15 +4,14 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use outlive::now_ns;
-use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::instance::{After, End, Instance, Life, Process};
-use super::{Outcome, Supervisor, has_ended};
+use super::{Outcome, Supervisor};
 use crate::cgroup::Cgroup;
 use crate::config::{Restart, Then};
 use crate::health::{self, Pulse};
-use crate::os;
-use crate::proc::marked;
+use crate::os::{self, has_ended};
+use crate::proc::end_marked;
 use crate::spawn::spawn;
 
 /// How often it is said that nothing can be seen.
@@ -90,12 +89,14 @@ impl Supervisor {
                 self.ended(at, end, ran);
             }
         }
-        self.look_after_keeper();
+        for line in self.keeping.look_after() {
+            self.say(&line);
+        }
         // Orphans of our processes that came to us.
         while let Some(pid) = os::ended_child() {
             let of_ours = |i: &Instance| i.process.as_ref().is_some_and(|p| p.identity.pid == pid);
             let known = self.keeping.is(pid) || self.instances.iter().any(of_ours);
-            if known || !reap_stranger(pid) {
+            if known || !os::reap(pid) {
                 break;
             }
         }
@@ -326,26 +327,4 @@ impl Supervisor {
             }
         }
     }
-}
-
-/// Kills all that bears the marks of this supervisor, or of one process of it, and what that
-/// started meanwhile.
-pub(super) fn end_marked(dir: &str, name: Option<&str>) {
-    const ROUNDS_MAX: usize = 20;
-    for _ in 0..ROUNDS_MAX {
-        let mut found = marked(dir);
-        found.retain(|found| name.is_none_or(|name| found.name == name));
-        if found.is_empty() {
-            return;
-        }
-        found.iter().for_each(|found| {
-            found.identity.signal(libc::SIGKILL);
-        });
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Reaps a child that has ended and is no process of the file.
-pub(super) fn reap_stranger(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| waitpid(Some(pid), WaitOptions::NOHANG).is_ok())
 }
