@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::{OrRaise, count, some_seconds};
-use crate::port::{Close, Port, closed};
-use crate::process::{Process, lock, must_not_end, note, note_opened};
+use crate::port::{Port, closed};
+use crate::process::{Close, Process, lock, must_not_end, note, note_opened};
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
 ///

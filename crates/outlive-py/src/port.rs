@@ -12,19 +12,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, fail};
-use crate::process;
+use crate::process::{self, Close};
 
 /// Longest wait between two looks for signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
-
-/// What a node closes when it is closed itself.
-pub(crate) trait Close: Send + Sync {
-    /// Ends its use; `false` while a thread is in a call on it, which then ends it.
-    fn close(&self, py: Python<'_>) -> bool;
-
-    /// The thread has ended: it holds nothing of it any more. Without the interpreter's lock.
-    fn forget_thread(&self, _thread: ThreadId) {}
-}
 
 /// What may be kept beyond its closing.
 pub(crate) trait Inner: Send {

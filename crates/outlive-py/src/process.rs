@@ -12,7 +12,15 @@ use outlive::{AtExit, ErrorKind, Node as CoreNode};
 use pyo3::prelude::*;
 
 use crate::error::fail;
-use crate::port::Close;
+
+/// What a node closes when it is closed itself, and a process at its end.
+pub(crate) trait Close: Send + Sync {
+    /// Ends its use; `false` while a thread is in a call on it, which then ends it.
+    fn close(&self, py: Python<'_>) -> bool;
+
+    /// The thread has ended: it holds nothing of it any more. Without the interpreter's lock.
+    fn forget_thread(&self, _thread: ThreadId) {}
+}
 
 /// What a process has opened. A forked child has its own: what it has inherited is not its own to
 /// close, and a thread that is not there may have had a list locked.
