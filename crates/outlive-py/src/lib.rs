@@ -26,7 +26,7 @@
 //! | `gpu` | arrays on a device |
 //! | `node` | nodes, watches |
 //! | `port`, `process` | what is opened, how it is closed and waited for; the interpreter's end |
-//! | `publisher`, `loan`, `subscriber`, `sample` | topics |
+//! | `publisher`, `sender`, `loan`, `subscriber`, `sample` | topics |
 //! | `queue`, `service`, `lock`, `sync`, `wait`, `domain` | the other classes |
 
 mod array;
@@ -45,6 +45,7 @@ mod process;
 mod publisher;
 mod queue;
 mod sample;
+mod sender;
 mod service;
 mod subscriber;
 mod sync;

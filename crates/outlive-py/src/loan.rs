@@ -2,34 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use outlive::{ErrorKind, Loan as CoreLoan};
+use outlive::ErrorKind;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
 use crate::error::fail;
-use crate::publisher::{Sender, Shared};
-
-/// A loan whose publisher `LentBy` keeps.
-pub(crate) type Lent = CoreLoan<'static, [u8]>;
-
-/// A loan of the core until it is published, and the publisher whose memory it keeps.
-pub(crate) struct LentBy {
-    pub(crate) loan: Option<Lent>,
-    pub(crate) data: usize,
-    pub(crate) size: usize,
-    pub(crate) shared: Arc<Shared>,
-}
-
-// SAFETY: the loan is used and dropped by who has the publisher only, see `Shared`.
-unsafe impl Send for LentBy {}
-
-impl LentBy {
-    fn publish(&mut self, by: &mut Sender) -> outlive::Result<u64> {
-        by.publish(&mut self.loan)
-    }
-}
+use crate::sender::LentBy;
 
 #[cold]
 fn gone() -> PyErr {
@@ -38,15 +18,6 @@ fn gone() -> PyErr {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-impl Drop for LentBy {
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            self.shared.give_back(loan);
-        }
-        self.shared.end_use();
-    }
 }
 
 /// A writable slot in shared memory, until it is published or dropped.

@@ -1,13 +1,9 @@
 //! The publishing port of a topic.
 
-use std::mem::transmute;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlive::topic;
-use outlive::topic::Unpublished;
-use outlive::{Deadline, ErrorKind, Loan as CoreLoan, Publisher as CorePublisher};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -15,166 +11,13 @@ use pyo3::types::PyTuple;
 use crate::codec::Codec;
 use crate::error::{OrRaise, some_count, some_seconds};
 use crate::gpu::Place;
-use crate::loan::{Lent, LentBy, Loan};
+use crate::loan::Loan;
 use crate::node::{InCall, Node};
-use crate::port::{self, Held, Inner, Port};
-use crate::process;
+use crate::port;
+use crate::sender::{Sender, Shared};
 
 /// How long a publish waits unless told otherwise.
 const RELIABLE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A publisher of the core, and what of it is lent.
-pub(crate) struct Sender {
-    /// In a box: loans refer to it.
-    publisher: Box<CorePublisher<[u8]>>,
-    /// Loans that are neither published nor given back: they refer to the publisher.
-    loans: usize,
-    /// Those that keep its memory: loans, and arrays over what was one.
-    users: usize,
-    given_back: Arc<GivenBack>,
-}
-
-// SAFETY: the publisher and its loans are used behind the mutex of its port only.
-unsafe impl Send for Sender {}
-
-impl Inner for Sender {
-    fn closed(&mut self) -> bool {
-        self.take_back();
-        // At the end of the interpreter all memory stays mapped, see `process::_close_all`.
-        if process::is_ending() { self.loans > 0 } else { self.users > 0 }
-    }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        if !self.take_back() {
-            // The lock was forked while a thread of the parent held it: what it has stays.
-            std::mem::forget(Arc::clone(&self.given_back));
-        }
-    }
-}
-
-impl Sender {
-    /// A loan and where its memory is, as a number.
-    fn lend(&mut self, size: usize) -> outlive::Result<(Lent, usize)> {
-        self.take_back();
-        let mut loan = self.publisher.loan_slice(size)?;
-        let data = loan.as_mut_ptr().expose_provenance();
-        self.users += 1;
-        self.loans += 1;
-        // SAFETY: it refers to the publisher in its box, which stays while loans are counted.
-        Ok((unsafe { transmute::<CoreLoan<'_, [u8]>, Lent>(loan) }, data))
-    }
-
-    /// Ends what was let go of. `false`: another thread gives something back right now.
-    fn take_back(&mut self) -> bool {
-        self.users -= self.given_back.users.swap(0, Ordering::Acquire);
-        let mut loans = match self.given_back.loans.try_lock() {
-            Ok(loans) => loans,
-            Err(TryLockError::Poisoned(e)) => e.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        self.loans -= loans.len();
-        loans.clear();
-        true
-    }
-
-    /// Publishes what a loan has; hands it back if a reliable subscriber is behind.
-    pub(crate) fn publish(&mut self, loan: &mut Option<Lent>) -> outlive::Result<u64> {
-        let Some(lent) = loan.take() else { unreachable!("it was looked for") };
-        match lent.try_publish() {
-            Ok(seq) => {
-                self.loans -= 1;
-                Ok(seq)
-            }
-            Err(Unpublished { loan: lent, why }) => {
-                *loan = Some(lent);
-                Err(why.into())
-            }
-        }
-    }
-}
-
-/// What the next thread that has the publisher ends: nobody waits to let go of a loan.
-#[derive(Default)]
-struct GivenBack {
-    loans: Mutex<Vec<Lent>>,
-    /// Counted after their loans are in the list.
-    users: AtomicUsize,
-}
-
-// SAFETY: what is in it is ended by who has the publisher, see `Sender`.
-unsafe impl Send for GivenBack {}
-// SAFETY: as above.
-unsafe impl Sync for GivenBack {}
-
-/// What a publisher and its loans share.
-pub(crate) struct Shared {
-    port: Port<Sender>,
-    given_back: Arc<GivenBack>,
-    /// How long a publish waits for reliable subscribers.
-    timeout: Duration,
-}
-
-impl Shared {
-    /// The publisher for this thread.
-    pub(crate) fn hold(&self) -> PyResult<Held<'_, Sender>> {
-        self.port.hold()
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.port.is_closing()
-    }
-
-    /// Runs `call`, which publishes, once there is room for a message. The interpreter's lock is
-    /// let go of, and signals are handled meanwhile.
-    pub(crate) fn send<T: Send>(
-        &self,
-        py: Python<'_>,
-        mut held: Held<'_, Sender>,
-        mut call: impl FnMut(&mut Sender) -> outlive::Result<T> + Send,
-    ) -> PyResult<T> {
-        let sender = &mut *held;
-        let sent = py.detach(|| {
-            sender.take_back();
-            sender.publisher.wait_for_room(Deadline::AT_ONCE)?;
-            call(sender)
-        });
-        match sent {
-            Err(e) if e.kind() == ErrorKind::WouldBlock && !self.timeout.is_zero() => {}
-            sent => return sent.or_raise(),
-        }
-        let sent = held.wait_in_slices(py, Deadline::after(self.timeout), |sender, slice| {
-            loop {
-                sender.publisher.wait_for_room(slice)?;
-                match call(sender) {
-                    // A subscriber has joined that has yet to read as much.
-                    Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                    sent => return Ok(sent),
-                }
-            }
-        });
-        sent?.or_raise()
-    }
-
-    /// From any thread, which waits for nobody.
-    pub(crate) fn give_back(&self, loan: Lent) {
-        if self.port.is_forked() {
-            // The chunk is the parent's, and a lock may be that of a thread that is not here.
-            return std::mem::forget(loan);
-        }
-        self.given_back.loans.lock().unwrap_or_else(|e| e.into_inner()).push(loan);
-        self.port.look_after(|sender| {
-            sender.take_back();
-        });
-    }
-
-    /// Nothing refers to the memory of a loan any more.
-    pub(crate) fn end_use(&self) {
-        self.given_back.users.fetch_add(1, Ordering::Release);
-        self.port.leave_if_closing();
-    }
-}
 
 pub(crate) fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<topic::Builder<[u8]>> {
     Ok(node.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
@@ -253,16 +96,12 @@ impl Publisher {
         }
         // `Shared::send` waits.
         builder = builder.reliable_timeout(Duration::ZERO);
-        let publisher = Box::new(py.detach(|| builder.publisher()).or_raise()?);
+        let publisher = py.detach(|| builder.publisher()).or_raise()?;
         let (id, topic) = (publisher.id(), publisher.topic());
         let id = (id.node.get(), id.port);
-        let given_back = Arc::<GivenBack>::default();
-        let (loans, users) = (0, 0);
-        let sender = Sender { publisher, loans, users, given_back: given_back.clone() };
-        let port = Port::new(sender, format!("Publisher {topic}"));
-        node.get().adopt(py, port.weak())?;
         let timeout = reliable_timeout.map_or(RELIABLE_TIMEOUT, port::seconds);
-        let shared = Arc::new(Shared { port, given_back, timeout });
+        let shared = Arc::new(Shared::new(publisher, timeout, format!("Publisher {topic}")));
+        node.get().adopt(py, shared.weak())?;
         Ok(Self { shared, codec: Py::new(py, codec)?, id, topic })
     }
 
@@ -353,8 +192,7 @@ impl Publisher {
         #[pyo3(from_py_with = some_count)] count: Option<usize>,
     ) -> PyResult<Loan> {
         let size = self.codec.get().room(py, count)?;
-        let (loan, data) = self.shared.hold()?.lend(size).or_raise()?;
-        let lent = LentBy { loan: Some(loan), data, size, shared: Arc::clone(&self.shared) };
+        let lent = self.shared.lend(size)?;
         Ok(Loan::new(self.codec.clone_ref(py), lent))
     }
 
@@ -395,7 +233,7 @@ impl Publisher {
     /// Leaves the topic, once its loans and all arrays over them are gone, too. They cannot be
     /// published any more. A thread that waits in ``publish`` gets ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
-        self.shared.port.close(py);
+        self.shared.close(py);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
