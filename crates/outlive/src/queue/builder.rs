@@ -255,9 +255,9 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// consumer; sends fail with `OwnerDied` until there is one.
     ///
     /// # Errors
-    /// `TypeMismatch` naming every field that differs; `InvalidArgument` for a bound too small for
-    /// a message; `TooManyMembers` past 512 producers; `NoSpace`; `Corrupt`, `VersionMismatch` or
-    /// `NotOwned` naming the file.
+    /// `TypeMismatch` naming every field that differs and who or what keeps the type;
+    /// `InvalidArgument` for a bound too small for a message; `TooManyMembers` past 512 producers;
+    /// `NoSpace`; `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the lane's first segment.
