@@ -9,7 +9,7 @@ use syn::{
 };
 
 use crate::fields;
-use crate::message::Parts;
+use crate::parts::Parts;
 
 /// The widths that an enum may have, by the names of Rust.
 const WIDTHS: [&str; 8] = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];

@@ -3,6 +3,7 @@
 mod fields;
 mod item;
 mod message;
+mod parts;
 
 use proc_macro::TokenStream;
 

@@ -7,6 +7,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Data, DeriveInput, Error, LitStr, Path, Result, Token, WherePredicate};
 
 use crate::item;
+use crate::parts::Parts;
 
 /// Longest name of a type, bytes; the bound of the shared layout.
 const NAME_BYTES_MAX: usize = 256;
@@ -15,22 +16,6 @@ const NAME_BYTES_MAX: usize = 256;
 struct Arguments {
     name: Option<LitStr>,
     outlive: Path,
-}
-
-/// What is written for one kind of item.
-pub(crate) struct Parts {
-    /// Whether all fields are valid for any bytes; none of an enum.
-    pub any_bytes: Option<TokenStream>,
-    /// An expression of the type's description.
-    pub description: TokenStream,
-    /// Asks that each field is a message before the derives ask for each of zerocopy's traits: the
-    /// first error is the one that says what to do.
-    pub first: TokenStream,
-    /// The same as bounds of `impl Message`, which then says nothing of it again. `for<'any>` lets
-    /// the compiler accept a bound that does not hold.
-    pub bounds: Vec<TokenStream>,
-    /// Says where padding is.
-    pub checks: TokenStream,
 }
 
 /// A mistake leaves the item as it was written, so that the compiler speaks of nothing else.
