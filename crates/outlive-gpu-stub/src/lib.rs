@@ -32,6 +32,7 @@
 mod engine;
 mod memory;
 mod options;
+mod streams;
 mod vmm;
 
 use std::cell::{Cell, RefCell};
@@ -143,7 +144,7 @@ pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
         4 => memory::registered_unmapped(),
         5 => SPOILT.load(SeqCst),
         6 => memory::held(),
-        _ => engine::under_way(),
+        _ => streams::under_way(),
     }
 }
 

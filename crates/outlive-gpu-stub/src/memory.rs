@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answe
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Answer {
     not_beside_a_capture!();
-    crate::engine::finish_all();
+    crate::streams::finish_all();
     let Some(allocated) = lock(&ALLOCATED).remove(&(pointer as usize)) else {
         return INVALID_VALUE;
     };
@@ -167,12 +167,12 @@ pub unsafe extern "C" fn cuMemHostUnregister(at: *mut c_void) -> Answer {
     not_beside_a_capture!();
     let Some(range) = lock(&REGISTERED).get(&at.addr()).cloned() else { return NOT_REGISTERED };
     // The stub's copies touch the pages themselves.
-    if crate::engine::copies_touch(at.addr(), range.bytes) {
+    if crate::streams::copies_touch(at.addr(), range.bytes) {
         eprintln!("outlive-gpu-stub: unregistered under a copy");
         std::process::abort();
     }
     // Until then it is registered, and must be mapped.
-    crate::engine::finish_all();
+    crate::streams::finish_all();
     if backing(at.addr()).as_ref() != Some(&range.backing) {
         eprintln!("outlive-gpu-stub: unregistered after it was unmapped");
         std::process::abort();
