@@ -3,6 +3,7 @@
 //!
 //! The library is built with the feature `faults`; `OUTLIVE_FAULT` names the one that misbehaves.
 
+mod all;
 mod check;
 mod found;
 mod list;
@@ -17,14 +18,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use all::all;
 use check::{Check, Fault, Programs, Verdict};
 use testkit::process::Affinity;
-
-/// All of them.
-fn all() -> impl Iterator<Item = &'static Fault> {
-    let lists = [list::FAULTS, locks::FAULTS, lives::FAULTS, real_time::FAULTS, found::FAULTS];
-    lists.into_iter().flatten()
-}
 
 /// A check with a fault planted, or none.
 type Job = (Option<&'static str>, Check);

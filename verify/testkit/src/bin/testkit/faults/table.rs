@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::all;
+use super::all::all;
 use super::check::{Check, Fault};
 
 const BEGIN: &str = "<!-- faults: begin, written by testkit's `faults --write` -->";
