@@ -8,7 +8,7 @@ use outlive::{
     Client, Consumer, Node, NodeBuilder, Producer, Publisher, Sample, Server, Subscriber,
 };
 
-use super::{Board, MEMBERS, Member};
+use super::board::{Board, MEMBERS, Member};
 
 pub(super) const TOPIC: &str = "/wild";
 pub(super) const CALM: &str = "/calm";

@@ -11,17 +11,16 @@
 //! | locker     | takes the same locks; sends to the scribbler and asks it                   |
 //! | calm pair  | a publisher and a reliable subscriber in another topic of the same domain  |
 
+mod board;
 mod members;
 mod scribble;
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use zerocopy::FromZeros;
+use board::Board;
 
-use crate::process::shared_zeroes;
 use crate::{Child, Exit, TempDomain, fork_child};
 
 /// How long a round lasts once everybody is there.
@@ -32,52 +31,6 @@ const END: Duration = Duration::from_secs(20);
 const STALL: Duration = Duration::from_millis(500);
 /// Most private and shared memory of a survivor, KiB.
 const MEMORY_KIB_MAX: u64 = 400 << 10;
-
-/// What the processes of a round tell each other; zeroed anonymous shared memory.
-#[repr(C)]
-#[derive(Debug, Default, FromZeros)]
-pub(crate) struct Board {
-    /// 1: end.
-    pub(crate) stop: AtomicU64,
-    pub(crate) writes: AtomicU64,
-    pub(crate) attacks: AtomicU64,
-    pub(crate) stops: AtomicU64,
-    pub(crate) joins: AtomicU64,
-    /// The talker's publisher: node and port, and whether contents can be vouched for.
-    pub(crate) talker: [AtomicU64; 2],
-    pub(crate) intact: AtomicU64,
-    /// Messages that the calm publisher sent, once it has ended.
-    pub(crate) calm_sent: AtomicU64,
-    /// The nodes of the calm pair, whose files the operator spares.
-    pub(crate) calm_nodes: [AtomicU64; 2],
-    pub(crate) members: [Member; MEMBERS],
-}
-
-/// One survivor.
-#[repr(C)]
-#[derive(Debug, Default, FromZeros)]
-pub(crate) struct Member {
-    pub(crate) ready: AtomicU64,
-    /// Operations done, errors they told of, messages received.
-    pub(crate) done: AtomicU64,
-    pub(crate) errors: AtomicU64,
-    pub(crate) received: AtomicU64,
-    /// Messages that nobody committed, lost or torn; operations far beyond their deadline.
-    pub(crate) wrong: AtomicU64,
-    pub(crate) slow: AtomicU64,
-}
-
-pub(crate) const MEMBERS: usize = 5;
-
-impl Board {
-    fn map() -> &'static Self {
-        shared_zeroes()
-    }
-
-    pub(crate) fn ends(&self) -> bool {
-        self.stop.load(Acquire) != 0
-    }
-}
 
 /// Figures of one round or of all.
 #[derive(Clone, Debug, Default)]

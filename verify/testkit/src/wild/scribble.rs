@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::Board;
+use super::board::Board;
 use super::members::{CALM, QUEUE, RUNS, SERVICE, TOPIC, TRAP, settings};
 use crate::Rng;
 
