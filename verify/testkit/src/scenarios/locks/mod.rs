@@ -2,10 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | here | the operations, and what must come of each |
+//! | here | what must come of each operation |
+//! | `op` | the operations |
 //! | `victim` | does one |
+//! | `opened` | the locks that it and the survivors have open |
 //! | `survivors` | hold what it wants, wait for what it has, look at what it leaves |
 
+mod op;
+mod opened;
 mod survivors;
 mod victim;
 
@@ -13,116 +17,25 @@ use std::path::Path;
 
 use super::{audit, nothing_left, text};
 use crate::sweep::{Gate, Outcome, Point, Scenario};
+pub use op::Op;
+use opened::Data;
 pub use survivors::Survivors;
 use survivors::{Wanted, leave_the_dead, permit, read, take, take_pi, write};
-
-/// Two words that change together.
-type Data = [u64; 2];
 
 /// Sleeps of the survivors: a lost wake is a hang, not a delay.
 const SLICE_NS: u64 = 600_000_000_000;
 
-/// What the victim does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Takes a free mutex, changes the data, lets go.
-    Mutex,
-    /// Lets go of a mutex that a survivor sleeps for.
-    UnlockWanted,
-    /// Takes a mutex over from a dead process, repairs it, lets go.
-    TakeOver,
-    /// Takes it over and gives it up.
-    GiveUp,
-    /// Waits for a mutex that a survivor holds, in vain.
-    MutexInVain,
-    /// As `Mutex`, with priority inheritance.
-    PiMutex,
-    /// As `UnlockWanted`, with priority inheritance.
-    PiUnlockWanted,
-    /// As `TakeOver`, with priority inheritance.
-    PiTakeOver,
-    /// As `MutexInVain`, with priority inheritance.
-    PiInVain,
-    /// Reads.
-    Read,
-    /// Ends reading while a writer waits.
-    ReadWanted,
-    /// Takes a reader/writer lock for writing, changes the data, lets go.
-    Write,
-    /// Ends writing while a reader waits.
-    WriteWanted,
-    /// Waits for a survivor to end reading, in vain.
-    WriteInVain,
-    /// Takes a reader/writer lock over from a dead writer.
-    WriteOver,
-    /// Takes a permit and gives it back.
-    Permit,
-    /// Gives a permit back that a survivor sleeps for.
-    PermitWanted,
-    /// Takes a dead process's permit over.
-    PermitOver,
-    /// Waits for a permit in vain.
-    PermitInVain,
-    /// Puts an id into a small set and takes it out.
-    Set,
-    /// Puts an id into a large set that is nearly full.
-    LargeSet,
-    /// Notifies a sleeping survivor.
-    Notify,
-    /// Makes a lock, registers as a thread, takes it for the first time.
-    Create,
-    /// Leaves with locks that it used.
-    Leave,
-}
-
-impl Op {
-    /// Short operations, for sweeps of every instruction.
-    pub const HOT: [Self; 16] = [
-        Self::Mutex,
-        Self::UnlockWanted,
-        Self::TakeOver,
-        Self::GiveUp,
-        Self::PiMutex,
-        Self::PiUnlockWanted,
-        Self::PiTakeOver,
-        Self::Read,
-        Self::ReadWanted,
-        Self::Write,
-        Self::WriteWanted,
-        Self::WriteOver,
-        Self::Permit,
-        Self::PermitWanted,
-        Self::PermitOver,
-        Self::Set,
-    ];
-    /// Operations that wait or make files, for sweeps of system calls and changes.
-    pub const LONG: [Self; 8] = [
-        Self::MutexInVain,
-        Self::PiInVain,
-        Self::WriteInVain,
-        Self::PermitInVain,
-        Self::LargeSet,
-        Self::Notify,
-        Self::Create,
-        Self::Leave,
-    ];
-
-    /// What a survivor waits for while the victim is at it.
-    fn wanted(self) -> Option<Wanted> {
-        match self {
-            Self::UnlockWanted => Some(Wanted::Mutex),
-            Self::PiUnlockWanted => Some(Wanted::Pi),
-            Self::ReadWanted => Some(Wanted::Write),
-            Self::WriteWanted => Some(Wanted::Read),
-            Self::PermitWanted => Some(Wanted::Permit),
-            Self::Notify => Some(Wanted::Change),
-            _ => None,
-        }
+/// What a survivor waits for while the victim is at that.
+fn wanted(op: Op) -> Option<Wanted> {
+    match op {
+        Op::UnlockWanted => Some(Wanted::Mutex),
+        Op::PiUnlockWanted => Some(Wanted::Pi),
+        Op::ReadWanted => Some(Wanted::Write),
+        Op::WriteWanted => Some(Wanted::Read),
+        Op::PermitWanted => Some(Wanted::Permit),
+        Op::Notify => Some(Wanted::Change),
+        _ => None,
     }
-}
-
-fn say(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 impl Scenario for Op {
@@ -168,7 +81,7 @@ impl Scenario for Op {
     }
 
     fn at_gate(&self, dir: &Path, world: &mut Survivors) -> Result<(), String> {
-        self.wanted().map_or(Ok(()), |wanted| world.wait_for(dir, wanted))
+        wanted(*self).map_or(Ok(()), |wanted| world.wait_for(dir, wanted))
     }
 
     fn victim(&self, dir: &Path, gate: &Gate) -> Result<(), String> {
@@ -224,17 +137,5 @@ impl Scenario for Op {
     fn teardown(&self, dir: &Path, world: Survivors) -> Result<(), String> {
         drop(world);
         nothing_left(dir)
-    }
-}
-
-impl Op {
-    /// Whether the data or somebody's knowledge is another once it is finished.
-    fn changes(self) -> bool {
-        use Op::{Create, Mutex, Notify, TakeOver, UnlockWanted, Write, WriteOver, WriteWanted};
-        use Op::{PiMutex, PiTakeOver, PiUnlockWanted};
-        matches!(
-            self,
-            Mutex | UnlockWanted | TakeOver | Write | WriteWanted | WriteOver | Create | Notify
-        ) || matches!(self, PiMutex | PiUnlockWanted | PiTakeOver)
     }
 }

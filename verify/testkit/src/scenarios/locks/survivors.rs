@@ -8,19 +8,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outlive::lock::{
-    Guard, Inherited, LockError, LockResult, LockState, LocklessSet, PiMutex, RobustCondvar,
-    RobustMutex, RobustRwLock, RobustSemaphore,
+    Guard, Inherited, LockError, LockResult, LockState, PiMutex, RobustMutex, RobustRwLock,
+    RobustSemaphore,
 };
 use outlive::{Domain, Node};
 
 use super::super::{node, settings, text};
-use super::{Data, say};
+use super::opened::{Data, Locks, SET_FILLED, say};
 use crate::sweep::Outcome;
 
 /// Longest that a survivor waits for what must come at once; a hang is the watchdog's business.
 const LONG: Duration = Duration::from_secs(10);
-const SET_FILLED: u64 = 99;
-
 /// What a survivor's thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -30,35 +28,6 @@ pub(super) enum Wanted {
     Write,
     Permit,
     Change,
-}
-
-/// One of each, and two sets.
-#[derive(Debug)]
-pub(super) struct Locks {
-    pub(super) mutex: RobustMutex<Data>,
-    pub(super) pi: PiMutex<Data>,
-    pub(super) rwlock: RobustRwLock<Data>,
-    pub(super) semaphore: RobustSemaphore,
-    pub(super) set: LocklessSet,
-    pub(super) large: LocklessSet,
-    pub(super) condvar: RobustCondvar,
-}
-
-impl Locks {
-    pub(super) fn open(node: &Node) -> Result<Self, String> {
-        let open = || {
-            Ok(Self {
-                mutex: node.mutex("/sweep/mutex")?,
-                pi: node.pi_mutex("/sweep/pi")?,
-                rwlock: node.rwlock("/sweep/rwlock")?,
-                semaphore: node.semaphore("/sweep/semaphore", 1)?,
-                set: node.lockless_set("/sweep/set", 4)?,
-                large: node.lockless_set("/sweep/large", SET_FILLED as usize + 1)?,
-                condvar: node.condvar("/sweep/condvar")?,
-            })
-        };
-        open().map_err(text)
-    }
 }
 
 /// Those who live on.

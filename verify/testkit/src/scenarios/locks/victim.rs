@@ -8,8 +8,8 @@ use outlive::Node;
 use outlive::lock::{Guard, Inherited, LockError, LockResult};
 
 use super::super::{node, text};
-use super::survivors::Locks;
-use super::{Data, Op, say};
+use super::op::Op;
+use super::opened::{Data, Locks, say};
 use crate::sweep::Gate;
 
 /// A wait that ends in vain.
