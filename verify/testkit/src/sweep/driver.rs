@@ -3,9 +3,9 @@
 use super::gate::{Control, Gate, Phase};
 use super::peer::{Ask, Peer, Trouble, sleeping_in};
 use super::point::{Place, Point};
-use super::ptrace::{Stop, Ticker, Tracee};
 use super::report::Report;
-use super::{Scenario, SweepOptions, failing};
+use super::tracee::{Stop, Ticker, Tracee};
+use super::{Scenario, SweepOptions, own_end};
 use crate::crash::{self, Aim};
 use crate::process::{Exit, fork_child};
 use crate::temp::{TempDomain, empty_dir};
@@ -193,18 +193,12 @@ impl<'a, S: Scenario> Driver<'a, S> {
     }
 
     /// Lets the peer judge what a victim did that has ended by itself; see `failing`.
-    pub(crate) fn conclude_by_itself(
-        &mut self,
-        run: Run,
-        place: Place,
-        stop: Stop,
-        afterwards: &str,
-    ) {
+    pub(crate) fn conclude_by_itself(&mut self, run: Run, place: Place, stop: Stop) {
         let Run { tracee, peer } = run;
         let mut point = self.point(&tracee, place);
         let ended = match stop {
             Stop::Ended(exit) => {
-                failing::accept(exit, &self.control.text(), afterwards).map_err(Trouble::Failed)
+                own_end::accept(exit, &self.control.text()).map_err(Trouble::Failed)
             }
             stop => Err(self.lost("with a call that fails", &tracee, stop)),
         };

@@ -5,8 +5,8 @@ use super::driver::{Driver, TRIES};
 use super::gate::Phase;
 use super::peer::Trouble;
 use super::point::Place;
-use super::ptrace::Stop;
 use super::trace::{Kinds, Segment, advance};
+use super::tracee::Stop;
 use crate::crash::Aim;
 
 /// Records one whole run, then visits each of its instructions with a fresh victim.

@@ -8,15 +8,12 @@
 use super::driver::{Driver, Run};
 use super::peer::Trouble;
 use super::point::Place;
-use super::ptrace::Stop;
+use super::tracee::Stop;
 use super::{Scenario, errors};
 use crate::crash::Aim;
-use crate::process::Exit;
 
 /// A victim that makes so many calls while one keeps failing spins.
 const CALLS_MAX: u64 = 50_000;
-/// What a victim says first when it does not work although nothing fails any more.
-const AFTERWARDS: &str = "afterwards: ";
 const TRIES: u32 = 3;
 
 /// One call of the recorded run, and how it can fail.
@@ -82,7 +79,7 @@ fn record<S: Scenario>(driver: &mut Driver<'_, S>) -> Option<Vec<Call>> {
     match end {
         End::Through(stop) => {
             let stop = to_its_end(driver, &mut run, stop);
-            driver.conclude_by_itself(run, Place::AfterOp, stop, AFTERWARDS);
+            driver.conclude_by_itself(run, Place::AfterOp, stop);
             Some(calls)
         }
         _ => {
@@ -155,7 +152,7 @@ fn fail_at<S: Scenario>(driver: &mut Driver<'_, S>, place: &Place) {
             End::Through(stop) | End::Astray(stop) => {
                 driver.report.off_target += u64::from(astray);
                 let stop = to_its_end(driver, &mut run, stop);
-                return driver.conclude_by_itself(run, place.clone(), stop, AFTERWARDS);
+                return driver.conclude_by_itself(run, place.clone(), stop);
             }
             End::Spins => {
                 let what = format!("{CALLS_MAX} system calls and no end: spins");
@@ -168,18 +165,5 @@ fn fail_at<S: Scenario>(driver: &mut Driver<'_, S>, place: &Place) {
                 return driver.fail(place.clone(), Trouble::Failed(what));
             }
         }
-    }
-}
-
-/// Whether a victim that ended so has kept the rules of a call that failed.
-pub(crate) fn accept(exit: Exit, said: &str, afterwards: &str) -> Result<bool, String> {
-    match exit {
-        Exit::Code(0) => Ok(true),
-        // What `Driver::be_victim` makes of an error.
-        Exit::Code(3) if said.starts_with(afterwards) => Err(said.to_owned()),
-        Exit::Code(3) => Ok(false),
-        // The allocator's way to say that there is no memory.
-        Exit::Signal(libc::SIGABRT) => Ok(false),
-        exit => Err(format!("the victim ended by itself: {exit} {said}")),
     }
 }

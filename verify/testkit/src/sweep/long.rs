@@ -5,8 +5,8 @@ use super::driver::{Driver, Run, TRIES};
 use super::gate::Phase;
 use super::peer::Trouble;
 use super::point::Place;
-use super::ptrace::Stop;
 use super::trace::{Kind, Kinds, Segment, advance};
+use super::tracee::Stop;
 use super::watch::Watch;
 use crate::crash::Aim;
 

@@ -5,7 +5,7 @@ use super::driver::Driver;
 use super::gate::Phase;
 use super::peer::Trouble;
 use super::point::Place;
-use super::ptrace::Stop;
+use super::tracee::Stop;
 use crate::crash::Aim;
 
 /// Visits at most so many hits of each name: the first ones.

@@ -1,6 +1,6 @@
 //! The peer process: holds the world across the kill and answers the driver.
 
-use super::ptrace::Ticker;
+use super::tracee::Ticker;
 use super::{Point, Scenario};
 use crate::process::{Child, fork_child};
 use std::io;

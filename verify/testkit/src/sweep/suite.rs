@@ -2,23 +2,12 @@
 
 use super::driver::{Driver, InstallHook};
 use super::report::Report;
-use super::{Scenario, SweepOptions, every, failing, long, named, timed};
+use super::{Scenario, SweepOptions, every, failing, long, named, processors, timed};
 use crate::process::{Affinity, Child, fork_child, thread_count};
 use std::fs;
 use std::io;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-/// The processors this process could use before the sweep pinned it.
-static ALLOWED: OnceLock<Affinity> = OnceLock::new();
-
-/// Lets the calling thread use every processor again; for peers whose threads must run in parallel.
-pub fn unpin() {
-    if let Some(allowed) = ALLOWED.get() {
-        allowed.apply();
-    }
-}
 
 /// What is killed.
 #[derive(Clone, Copy)]
@@ -43,7 +32,7 @@ pub struct Suite {
 impl Suite {
     /// Starts a suite.
     pub fn new(options: SweepOptions) -> Self {
-        ALLOWED.get_or_init(Affinity::current);
+        processors::allowed();
         crate::temp::remove_leftovers();
         Self { options, reports: Vec::new() }
     }
@@ -169,7 +158,7 @@ impl Suite {
     fn drive<S: Scenario>(&self, scenario: &S, name: &str, mode: Mode) -> io::Result<Vec<Report>> {
         let results = crate::temp::TempDomain::new("reports")?;
         let path = |job: u64| results.path().join(job.to_string());
-        let cpus = ALLOWED.get_or_init(Affinity::current).cpus();
+        let cpus = processors::allowed().cpus();
         let mut drivers: Vec<Child> = Vec::new();
         for job in 0..self.options.jobs {
             let body = || {

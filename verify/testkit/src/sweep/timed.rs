@@ -1,10 +1,11 @@
 //! Kills by the clock: victims asleep in the kernel, and victims at full speed.
 
+use super::Scenario;
 use super::driver::Driver;
 use super::peer::Trouble;
 use super::point::Place;
-use super::ptrace::{Stop, Ticker};
-use super::{Scenario, unpin};
+use super::processors::unpin;
+use super::tracee::{Stop, Ticker};
 use crate::crash::Aim;
 use crate::rng::Rng;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::arch;
 use super::gate::{Control, Phase};
-use super::ptrace::{Stop, Tracee};
+use super::tracee::{Stop, Tracee};
 use std::collections::HashMap;
 
 /// Marks an entry that a breakpoint cannot single out.
