@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::disk;
-use super::member;
-use super::member::ASLEEP;
+use super::languages;
+use super::member::{self, ASLEEP};
 use super::model::{Kind, Model};
 use super::ordinals;
 use super::reply::Reply;
@@ -362,7 +362,7 @@ pub(super) fn failure(what: &str, at: &impl std::fmt::Display) -> Failure {
 
 fn start(step: &Step, root: &Path, say: &Sender<(usize, Reply)>) -> std::io::Result<Process> {
     let member = step.member;
-    let mut command = match member::programs().get(&step.arg("in")) {
+    let mut command = match languages::programs().get(&step.arg("in")) {
         Some(program) => {
             let mut command = spawn_program(&program[0]);
             command.args(&program[1..]).arg(root);

@@ -7,7 +7,8 @@ mod services;
 mod sets;
 mod timers;
 
-use super::member::{self, PYTHON, RUST, WAYS};
+use super::languages::{self, PYTHON, RUST};
+use super::member::WAYS;
 use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
 use super::step::{FIXED, Handle, Step, Verb};
 use crate::rng::Rng;
@@ -117,7 +118,7 @@ impl Generator {
         let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
         if alive < 2 || alive < self.members_max && self.rng.one_in(16) {
             self.next_member += 1;
-            let others: Vec<u64> = member::programs().keys().copied().collect();
+            let others: Vec<u64> = languages::programs().keys().copied().collect();
             let of_others = !others.is_empty() && self.rng.one_in(2);
             let language = if of_others { self.pick(&others).unwrap_or(RUST) } else { RUST };
             return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);

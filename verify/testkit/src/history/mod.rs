@@ -12,6 +12,7 @@
 //! | `step` | the steps, and their form as text |
 //! | `generate` | what comes next |
 //! | `member`, `reply` | a process that does steps; what it says |
+//! | `languages` | in which languages members are, and their programs |
 //! | `director` | processes, and who does what when |
 //! | `disk`, `ordinals` | the disk they have files on; the domain's counters |
 //! | `model` | the oracle, for each kind of object |
@@ -22,6 +23,7 @@
 mod director;
 mod disk;
 mod generate;
+mod languages;
 mod member;
 mod model;
 mod ordinals;
@@ -37,7 +39,8 @@ use director::{Director, failure};
 pub use director::{Ending, Failure};
 pub use disk::mount as mount_disk;
 use generate::Generator;
-pub use member::{ROLE, use_others};
+pub use languages::use_others;
+pub use member::ROLE;
 pub use step::{Step, parse};
 
 /// So long a failing history is made smaller.

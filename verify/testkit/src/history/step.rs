@@ -18,6 +18,11 @@ pub(super) const FIXED: u64 = 2;
 /// Words of a message of the types from [`FIXED`] on: within an entry of a ring, and in a chunk.
 pub(super) const FIXED_WORDS: [u64; 2] = [8, 200];
 
+/// Ids of sets are below that.
+pub(super) const IDS: u64 = 80;
+/// Messages that each publisher of a crowd keeps.
+pub(super) const CROWD_DEPTH: u64 = 4;
+
 /// Waits from here on are not waited for: the next steps go on meanwhile.
 pub(super) const LONG_MS: u64 = 1000;
 
@@ -267,6 +272,12 @@ impl Step {
         if let Some(at) = names(self.verb).iter().position(|n| *n == name) {
             self.args[at] = value;
         }
+    }
+
+    /// What a wait set waits for, if it is such a step.
+    pub(super) fn waited_for(&self) -> Vec<Handle> {
+        let names: &[&str] = if self.verb == Verb::Wait { &["on", "and", "or"] } else { &[] };
+        names.iter().map(|name| self.arg(name)).filter(|handle| *handle > 0).collect()
     }
 
     /// The handle it makes.

@@ -1,8 +1,8 @@
 //! What those who share sets do next.
 
 use super::Generator;
-use crate::history::model::{IDS, Kind};
-use crate::history::step::{Handle, Verb};
+use crate::history::model::Kind;
+use crate::history::step::{Handle, IDS, Verb};
 
 impl Generator {
     pub(super) fn about_sets(

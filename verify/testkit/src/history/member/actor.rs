@@ -1,6 +1,7 @@
 //! One thread of a member: does a step at a time and says what came of it.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use outlive::{Domain, Interrupt, Loan, NodeId, Producer, Publisher};
 
+use super::fails::{Fails, refusal};
 use super::messages::{content, get, look, look_at, receive, receive_at_last};
-use super::{
-    AsTold, Fails, Hand, Lasting, Own, Shared, Thing, payload_type, queue, refusal, say, topic,
-};
+use super::names::{payload_type, queue, topic};
+use super::shared::Shared;
+use super::things::lasting::Lasting;
+use super::things::{Hand, Own, Thing};
 use super::{
     batches, crowd, forks, limits, locks, rt, segments, semaphores, services, sets, timers,
     wait_sets,
@@ -20,6 +23,16 @@ use super::{
 use crate::chaos::message::WORDS_MIN;
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{FIXED, Handle, Step, Verb};
+
+/// The payload of a panic that the history asked for.
+pub(super) struct AsTold;
+
+/// One write: several threads say things.
+pub(super) fn say(reply: &Reply) {
+    let line = reply.line() + "\n";
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
+    let _ = std::io::stdout().lock().flush();
+}
 
 /// One thread that does what it is told.
 pub(super) struct Actor {

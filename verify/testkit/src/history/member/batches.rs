@@ -3,40 +3,18 @@
 use std::time::Duration;
 
 use outlive::Subscriber;
-use outlive::{Consumer, Deadline, Message, Node, PayloadType, Producer, Publisher, Received};
+use outlive::{Consumer, Deadline, Message, Node, Producer, Publisher, Received};
 
+use super::fails::Fails;
 use super::limits::AGAIN_CALLS;
 use super::messages::{content, get, look, news_of, news_of_queue, receive, receive_at_last};
-use super::{Fails, Lasting, Shared, Thing, queue, topic};
+use super::names::{queue, topic};
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::batches::{Slice, Values};
+use super::things::lasting::Lasting;
 use crate::history::reply::{Reply, Seen, UNSAID};
-use crate::history::step::{FIXED, FIXED_WORDS, Step, Verb};
-
-type Small = [u64; FIXED_WORDS[0] as usize];
-type Large = [u64; FIXED_WORDS[1] as usize];
-
-/// One that receives.
-pub(super) enum Values {
-    SmallSubscriber(Subscriber<Small>),
-    LargeSubscriber(Subscriber<Large>),
-    /// Not a box: a slice in hand borrows from what it points to.
-    SmallConsumer(Lasting<Consumer<Small>>),
-    LargeConsumer(Lasting<Consumer<Large>>),
-}
-
-/// Messages in hand, kept for their drop.
-pub(super) enum Slice {
-    Small { _it: Received<'static, [Small]> },
-    Large { _it: Received<'static, [Large]> },
-}
-
-/// The type of that number, if it is one of a fixed size.
-pub(super) fn payload_type(number: u64) -> Option<PayloadType> {
-    match number {
-        FIXED => Some(PayloadType::of::<Small>()),
-        _ if number > FIXED => Some(PayloadType::of::<Large>()),
-        _ => None,
-    }
-}
+use crate::history::step::{FIXED, Step, Verb};
 
 pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     let node = shared.node(step.arg("node"));

@@ -1,10 +1,12 @@
 //! Many ends that are opened one after the other: they stay, or live for one message.
 
+use super::fails::{Fails, refusal};
 use super::messages::content;
-use super::{Fails, Shared, Thing, payload_type, queue, refusal, topic};
-use crate::history::model::CROWD_DEPTH;
+use super::names::{payload_type, queue, topic};
+use super::shared::Shared;
+use super::things::Thing;
 use crate::history::reply::{Reply, Seen};
-use crate::history::step::{Handle, Step};
+use crate::history::step::{CROWD_DEPTH, Handle, Step};
 
 const WORDS: u64 = 4;
 

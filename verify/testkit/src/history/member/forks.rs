@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use outlive::ErrorKind;
 
+use super::fails::Fails;
 use super::messages::{content, look_at};
-use super::{Own, Shared, Thing};
+use super::shared::Shared;
+use super::things::{Own, Thing};
 use crate::history::reply::Reply;
 use crate::history::step::{FIXED_WORDS, Handle, Step};
 
@@ -27,7 +29,7 @@ pub(super) fn fork(
     own: &mut std::collections::BTreeMap<Handle, Own>,
     step: &Step,
     reply: &mut Reply,
-) -> Result<(), super::Fails> {
+) -> Result<(), Fails> {
     let how = step.arg("how");
     let mut ends = [0; 2];
     // SAFETY: the pointer is to two numbers.

@@ -4,73 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use outlive::lock::{
-    Inherited, LockError, MutexGuard, PiGuard, PiMutex, ReadGuard, RobustCondvar, RobustMutex,
-    RobustRwLock, WriteGuard,
-};
+use outlive::lock::{LockError, PiMutex, RobustCondvar, RobustMutex, RobustRwLock};
 
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::locks::{Data, Guard, Held, Lock};
 use crate::history::reply::Reply;
 use crate::history::step::{Step, Verb};
-
-/// What a lock of a history protects: equal words, where nobody was stopped half way.
-pub(super) type Data = [u64; 4];
-
-/// A lock of either kind.
-#[derive(Clone)]
-pub(super) enum Lock {
-    Mutex(Arc<RobustMutex<Data>>),
-    Rw(Arc<RobustRwLock<Data>>),
-    Pi(Arc<PiMutex<Data>>),
-}
-
-enum Held {
-    Mutex(MutexGuard<'static, Data>),
-    MutexLeft(Inherited<MutexGuard<'static, Data>>),
-    Read(ReadGuard<'static, Data>),
-    Write(WriteGuard<'static, Data>),
-    WriteLeft(Inherited<WriteGuard<'static, Data>>),
-    Pi(PiGuard<'static, Data>),
-    PiLeft(Inherited<PiGuard<'static, Data>>),
-}
-
-/// What a thread holds; it goes before the lock that is kept for it.
-pub(super) struct Guard(Held, Lock);
-
-impl Guard {
-    pub(super) fn write(&mut self, step: &Step) {
-        let words = if step.arg("half") == 1 { 2 } else { 4 };
-        let data: &mut Data = match &mut self.0 {
-            Held::Mutex(guard) => guard,
-            Held::MutexLeft(guard) => guard,
-            Held::Write(guard) => guard,
-            Held::WriteLeft(guard) => guard,
-            Held::Pi(guard) => guard,
-            Held::PiLeft(guard) => guard,
-            Held::Read(_) => panic!("a reader does not write"),
-        };
-        data[..words].fill(step.arg("value"));
-    }
-
-    /// What it protects, as it is.
-    pub(super) fn data(&self) -> Vec<u64> {
-        match &self.0 {
-            Held::Mutex(guard) => guard.to_vec(),
-            Held::MutexLeft(guard) => guard.to_vec(),
-            Held::Read(guard) => guard.to_vec(),
-            Held::Write(guard) => guard.to_vec(),
-            Held::WriteLeft(guard) => guard.to_vec(),
-            Held::Pi(guard) => guard.to_vec(),
-            Held::PiLeft(guard) => guard.to_vec(),
-        }
-    }
-
-    pub(super) fn forget(self) {
-        let Self(held, lock) = self;
-        std::mem::forget(held);
-        drop(lock);
-    }
-}
 
 /// Of a mutex (0), a reader/writer lock (1), a mutex with priority inheritance (2).
 fn name(number: u64, kind: u64) -> String {

@@ -6,7 +6,8 @@ use outlive::queue;
 use outlive::topic::Event;
 use outlive::{Consumer, Payload, Sample, Subscriber};
 
-use super::{Fails, limits};
+use super::fails::Fails;
+use super::limits;
 use crate::chaos::message::{self, Head, WORDS_MIN};
 use crate::history::reply::{News, Reply, Seen};
 use crate::history::step::{Handle, Step};

@@ -20,7 +20,7 @@ import outlive
 from words import PARTS, UNSAID, WORDS_MIN, Reply, Seen, content
 
 KINDS = {"Refused": 2, "Timeout": 3, "ServerDied": 4, "Corrupt": 5}
-IDS = 80  # see `model/mod.rs`
+IDS = 80  # see `step.rs`
 AGAIN_CALLS = 1100  # see `member/limits.rs`
 TEMP = tempfile.gettempdir()  # tries it with a file, which a limit may refuse
 
@@ -665,7 +665,7 @@ def fork(step, reply):
 
 
 def chdir(step, reply):
-    """To another directory; see `change_directory` in `member/mod.rs`."""
+    """To another directory; see `change_directory` in `member/shared.rs`."""
     gone = os.path.join(TEMP, f"gone-{os.getpid()}")
     if step["to"] == 2:
         os.mkdir(gone)

@@ -2,28 +2,14 @@
 
 use std::time::Duration;
 
-use outlive::rt::{
-    LatestReader, LatestWriter, Lost, NotPushed, Opening, SpscReader, SpscWriter, Stamped,
-};
+use outlive::rt::{LatestReader, LatestWriter, Lost, NotPushed, SpscReader, SpscWriter, Stamped};
 
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::rt::{End, Value};
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{Handle, Step, Verb};
-
-/// What travels: who wrote it, which one it is, and both again.
-type Value = [u64; 64];
-
-/// An end of a channel, connected or not yet.
-pub(super) enum End {
-    NewWriter(Opening<LatestWriter<Value>>),
-    NewReader(Opening<LatestReader<Value>>),
-    NewPusher(Opening<SpscWriter<Value>>),
-    NewPopper(Opening<SpscReader<Value>>),
-    Writer(LatestWriter<Value>),
-    Reader(LatestReader<Value>),
-    Pusher(SpscWriter<Value>),
-    Popper(SpscReader<Value>),
-}
 
 fn value(from: Handle, n: u64) -> Value {
     std::array::from_fn(|i| if i % 2 == 0 { from } else { n })

@@ -4,45 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use outlive::lock::{LocklessSet, RobustCondvar, RobustMutex, RobustRwLock, RobustSemaphore};
-use outlive::{ErrorKind, lock};
+use outlive::ErrorKind;
 
-use super::locks::{Data, Lock};
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::locks::Lock;
+use super::things::segments::{LINE, PLACED, Segment, WORDS};
 use crate::history::reply::Reply;
 use crate::history::step::{Step, Verb};
-
-/// Objects are placed in lines of so many bytes.
-const LINE: usize = 64;
-/// Lines of a segment, without those of the table of its objects.
-pub(in crate::history) const LINES: [u64; 2] = [16, 256];
-/// Words of the first line, which members read and write.
-pub(in crate::history) const WORDS: usize = LINE / 8;
-
-type Small = [u64; LINES[0] as usize * WORDS];
-type Large = [u64; LINES[1] as usize * WORDS];
-
-/// One of either size.
-pub(super) enum Segment {
-    Small(lock::Segment<Small>),
-    Large(lock::Segment<Large>),
-}
-
-/// Kinds of what is placed, by number.
-pub(in crate::history) const PLACED: [Verb; 5] =
-    [Verb::Mutex, Verb::RwLock, Verb::Condvar, Verb::Semaphore, Verb::Set];
-
-/// Lines that such an object takes.
-pub(in crate::history) fn lines(what: Verb, count: u64) -> u64 {
-    let bytes = match what {
-        Verb::Mutex => RobustMutex::<Data>::BYTES,
-        Verb::RwLock => RobustRwLock::<Data>::BYTES,
-        Verb::Condvar => RobustCondvar::BYTES,
-        Verb::Semaphore => RobustSemaphore::bytes(count as usize),
-        _ => LocklessSet::bytes(count as usize),
-    };
-    bytes.div_ceil(LINE) as u64
-}
 
 fn name(step: &Step) -> String {
     format!("/h/segment{}", step.arg("segment"))

@@ -3,22 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlive::lock::{Permit, RobustSemaphore};
+use outlive::lock::RobustSemaphore;
 
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::semaphores::Held;
 use crate::history::reply::Reply;
 use crate::history::step::Step;
-
-/// What a thread holds; it goes before the semaphore that is kept for it.
-pub(super) struct Held(Permit<'static>, Arc<RobustSemaphore>);
-
-impl Held {
-    pub(super) fn forget(self) {
-        let Self(permit, semaphore) = self;
-        std::mem::forget(permit);
-        drop(semaphore);
-    }
-}
 
 pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     let node = shared.node(step.arg("node"));

@@ -2,25 +2,17 @@
 
 use std::time::Duration;
 
-use outlive::service::{Reply as Answer, Request, Ticket};
-use outlive::{Client, Deadline, ErrorKind, PayloadType, Server};
+use outlive::service::{Reply as Answer, Ticket};
+use outlive::{Deadline, ErrorKind, PayloadType};
 
+use super::fails::Fails;
 use super::messages::{content, look};
-use super::{Fails, Shared, Thing, payload_type};
+use super::names::payload_type;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::services::{Asking, InHand, Serving};
 use crate::history::reply::{Reply, Seen};
-use crate::history::step::{Handle, Step, Verb};
-
-pub(super) type Asking = Client<[u8], [u8]>;
-pub(super) type Serving = Server<[u8], [u8]>;
-
-/// A request in a server's hand.
-pub(super) struct InHand {
-    it: Request<[u8]>,
-    server: Handle,
-    /// Which of its client's, as its content says.
-    ticket: u64,
-    parts: u64,
-}
+use crate::history::step::{Step, Verb};
 
 /// The number of a request, of one that does not say it.
 pub(in crate::history) const UNSAID: u64 = u64::MAX;

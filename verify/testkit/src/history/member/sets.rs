@@ -2,10 +2,11 @@
 
 use outlive::lock::LocklessSet;
 
-use super::{Fails, Shared, Thing};
-use crate::history::model::IDS;
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
 use crate::history::reply::Reply;
-use crate::history::step::{Step, Verb};
+use crate::history::step::{IDS, Step, Verb};
 
 pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     let node = shared.node(step.arg("node"));

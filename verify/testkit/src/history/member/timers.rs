@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use outlive::{Descriptor, Interrupt, Timer, WaitSet};
 
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
 use crate::history::reply::Reply;
 use crate::history::step::{Step, Verb};
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use outlive::{Descriptor, Interrupt, WaitSet, Waitable};
 
-use super::batches::Values;
-use super::{Fails, Shared, Thing};
+use super::fails::Fails;
+use super::shared::Shared;
+use super::things::Thing;
+use super::things::batches::Values;
 use crate::history::reply::Reply;
-use crate::history::step::{Handle, Step, Verb};
+use crate::history::step::Step;
 
 /// A thread's set, and a descriptor on which nothing ever comes.
 #[derive(Default)]
@@ -36,12 +38,6 @@ fn waitable(thing: &mut Thing) -> &mut dyn Waitable {
     }
 }
 
-/// What it waits for, if it is such a step.
-pub(super) fn members(step: &Step) -> Vec<Handle> {
-    let names: &[&str] = if step.verb == Verb::Wait { &["on", "and", "or"] } else { &[] };
-    names.iter().map(|name| step.arg(name)).filter(|handle| *handle > 0).collect()
-}
-
 fn interrupt(thing: &Thing) -> Option<Arc<Interrupt>> {
     match thing {
         Thing::Interrupt(it) => Some(it.clone()),
@@ -59,7 +55,7 @@ pub(super) fn wait(
     if step.arg("fd") == 1 && own.silent.is_none() {
         own.silent = Some(UnixStream::pair()?);
     }
-    let handles = members(step);
+    let handles = step.waited_for();
     let mut things: Vec<Thing> =
         handles.iter().map(|handle| shared.borrow(step.thread, *handle)).collect();
     let interrupts: Vec<_> = things.iter().map(interrupt).collect();

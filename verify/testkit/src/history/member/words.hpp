@@ -21,7 +21,7 @@ using handle = u64;
 
 constexpr std::size_t words_min = 4;
 constexpr u64 parts = 64, unsaid = ~u64{0};
-constexpr u64 ids_max = 80; // see `model/mod.rs`
+constexpr u64 ids_max = 80; // see `step.rs`
 
 struct step {
     std::string verb;

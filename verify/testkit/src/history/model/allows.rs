@@ -1,9 +1,9 @@
 //! Which steps can be done now, so that safe code could do them.
 
-use super::locks::{Lock, RWLOCK};
+use super::state::locks::{Lock, RWLOCK};
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
-use crate::history::member::{PYTHON, RUST};
+use crate::history::languages::{PYTHON, RUST};
 use crate::history::step::{FIXED, Handle, Step, Verb};
 
 impl Model {

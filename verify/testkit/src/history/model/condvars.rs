@@ -2,23 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Kind, Life, Model, Verdict, locks, ok};
+use super::state::locks::Name;
+use super::state::waits::Told;
+use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, LONG_MS, Step, Verb};
 
 /// A thread of a member.
 type Who = (usize, usize);
-
-/// What one that sleeps has been told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Nothing.
-    No,
-    /// It, or another one that slept; it finds out when it looks.
-    Perhaps,
-    /// It must wake.
-    Surely,
-}
 
 impl Model {
     /// Condition variables lose nothing when their file goes: their name is enough.
@@ -48,14 +39,14 @@ impl Model {
     }
 
     /// Those that may have woken by themselves, of that lock.
-    pub(super) fn may_awake(&self, lock: (locks::Name, u64)) -> impl Iterator<Item = Who> {
+    pub(super) fn may_awake(&self, lock: (Name, u64)) -> impl Iterator<Item = Who> {
         let under = move |step: &&Step| self.taken_under(step) == Some(lock);
         let all = self.sleepers().filter(move |(_, step)| under(step)).map(|(who, _)| who);
         all.filter(|who| self.sleeps.get(who) == Some(&Told::Perhaps))
     }
 
     /// The locks of those in that process that may be awake.
-    pub(super) fn sleeps_of(&self, member: usize) -> impl Iterator<Item = (locks::Name, u64)> {
+    pub(super) fn sleeps_of(&self, member: usize) -> impl Iterator<Item = (Name, u64)> {
         let theirs = self.sleepers().filter(move |(who, _)| {
             who.0 == member && !matches!(self.sleeps.get(who), None | Some(Told::No))
         });

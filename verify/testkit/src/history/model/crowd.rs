@@ -2,10 +2,8 @@
 
 use super::{Kind, Model, Verdict, ok};
 use crate::history::reply::Reply;
-use crate::history::step::{Step, Verb};
+use crate::history::step::{CROWD_DEPTH, Step, Verb};
 
-/// Messages that each publisher of a crowd keeps.
-pub(in crate::history) const CROWD_DEPTH: u64 = 4;
 /// Publishers that a subscriber surely reads.
 const PUBLISHERS: u64 = 500;
 

@@ -6,7 +6,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | here | what there is; what an answer must be, and what is true after it |
+//! | `state` | what there is, and what happened to it |
+//! | here | what an answer must be, and what is true after it |
 //! | `allows` | which steps can be done now |
 //! | `waits`, `wait_sets` | which long waits can end; what wait sets name |
 //! | `ordinals` | numbers of nodes and threads, and when there are no more |
@@ -24,198 +25,25 @@ mod segments;
 mod semaphores;
 mod services;
 mod sets;
+mod state;
 mod timers;
 mod topics;
 mod wait_sets;
 mod waits;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::member::{PYTHON, spoken};
+use super::languages::{PYTHON, spoken};
 use super::reply::Reply;
 use super::step::{FIXED, FIXED_WORDS, Handle, Step, Verb};
-use condvars::Told;
-pub(super) use crowd::CROWD_DEPTH;
-use locks::Lock;
-pub(super) use locks::{MUTEX, PI, RWLOCK};
-use ordinals::Ordinals;
-use queues::{Producer, Queue};
-use rt::End;
-use segments::Segment;
-use semaphores::Semaphore;
-use services::{Client, InHand, Server};
-use sets::Set;
-use timers::Timer;
-use topics::{Publisher, Subscriber, Topic};
-use wait_sets::Named;
+pub(super) use state::locks::{MUTEX, PI, RWLOCK};
+pub(super) use state::{Kind, Life, Model};
+use state::{Member, Object};
 
 /// What is wrong, in words; nothing if all is as it must be.
 pub(super) type Verdict = Result<(), String>;
 
-/// Ids of sets are below that.
-pub(super) const IDS: u64 = 80;
-
 /// A thread uses more of a processor than this while it waits: it does not sleep. Percent, and
 /// how long it must have waited to say so, us.
 const BUSY: (u64, u64) = (50, 200_000);
-
-/// What a handle names.
-#[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Node {
-        ordinal: u64,
-    },
-    Publisher(Publisher),
-    Subscriber(Subscriber),
-    Sample {
-        of: Handle,
-        borrowed: bool,
-    },
-    Loan {
-        of: Handle,
-    },
-    Producer(Producer),
-    /// `untold`: what it lacked when it was limited may be told by a later call.
-    Consumer {
-        queue: u64,
-        hand: Option<Handle>,
-        untold: bool,
-    },
-    Received {
-        of: Handle,
-        from: Handle,
-        count: u64,
-    },
-    Lock {
-        name: locks::Name,
-        file: u64,
-    },
-    Guard {
-        of: Handle,
-        reads: bool,
-    },
-    Semaphore {
-        name: u64,
-        file: u64,
-    },
-    Permit {
-        of: Handle,
-    },
-    Condvar {
-        name: u64,
-        file: u64,
-    },
-    Set {
-        name: u64,
-        file: u64,
-    },
-    Watch {
-        target: Handle,
-    },
-    Client(Client),
-    Ticket {
-        of: Handle,
-    },
-    Server(Server),
-    Request(InHand),
-    End(End),
-    Segment {
-        name: u64,
-        file: u64,
-    },
-    Timer(Timer),
-    Interrupt {
-        raised: bool,
-    },
-}
-
-/// Whether a handle is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
-    /// Its member may use it.
-    Held,
-    /// Forgotten: nobody can use it, but it is there as long as its process.
-    Leaked,
-    /// Dropped in order.
-    Dropped,
-    /// Its process is gone.
-    Dead,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Object {
-    pub(super) member: usize,
-    /// The thread that alone may use it.
-    pub(super) thread: Option<usize>,
-    pub(super) node: Option<Handle>,
-    pub(super) kind: Kind,
-    pub(super) life: Life,
-    /// Number of the type of its messages.
-    pub(super) type_: u64,
-    /// A long wait of its member uses it.
-    pub(super) busy: bool,
-}
-
-/// A process.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Member {
-    pub(super) alive: bool,
-    pub(super) language: u64,
-    pub(super) stopped: bool,
-    /// Limits that are lowered.
-    pub(super) limits: BTreeSet<u64>,
-    /// By number; with the long wait each is in.
-    pub(super) threads: BTreeMap<usize, Option<Step>>,
-}
-
-/// Everything.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Model {
-    pub(super) members: BTreeMap<usize, Member>,
-    pub(super) objects: BTreeMap<Handle, Object>,
-    pub(super) topics: BTreeMap<u64, Topic>,
-    pub(super) queues: BTreeMap<u64, Queue>,
-    pub(super) locks: BTreeMap<locks::Name, Lock>,
-    pub(super) semaphores: BTreeMap<u64, Semaphore>,
-    pub(super) sets: BTreeMap<u64, Set>,
-    segments: BTreeMap<u64, Segment>,
-    /// Objects that were placed in segments.
-    placed: u64,
-    /// With the number of the newest file.
-    condvars: BTreeMap<u64, u64>,
-    /// Threads that wait for a notification.
-    sleeps: BTreeMap<(usize, usize), Told>,
-    /// Of each group one was notified.
-    one_of: Vec<BTreeSet<(usize, usize)>>,
-    /// With their types.
-    pub(super) services: BTreeMap<u64, u64>,
-    /// Node and port of publishers and producers, the last one of that number.
-    ids: BTreeMap<(bool, u64, u64), Handle>,
-    /// Counts what happens: births, ends and messages are ordered by it.
-    clock: u64,
-    /// Threads that waited for a mutex while nobody could say what comes of it.
-    excused: BTreeSet<(usize, usize)>,
-    /// Threads whose wake may have gone to one that died.
-    may_oversleep: BTreeSet<(usize, usize)>,
-    /// Threads that wait for each other, as far as another one has noticed.
-    circled: BTreeSet<(usize, usize)>,
-    /// Threads that wait to read a lock since before somebody died inside.
-    saw_death: BTreeSet<(usize, usize)>,
-    /// Threads whose wait ends as what they wait on was closed.
-    closed: BTreeSet<(usize, usize)>,
-    /// What wait sets named and nobody has looked at since.
-    named: BTreeMap<Handle, Named>,
-    /// Members that have lacked something.
-    was_limited: BTreeSet<usize>,
-    /// Threads that have ended.
-    ended: BTreeSet<(usize, usize)>,
-    /// The disk is full.
-    pub(super) full: bool,
-    ordinals: Ordinals,
-    /// Nodes in which a publisher or producer lacked something as it was opened: it may have been
-    /// seen before it gave up.
-    gave_up: BTreeSet<u64>,
-}
 
 impl Model {
     fn tick(&mut self) -> u64 {

@@ -2,45 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use super::state::queues::{Producer, Queue};
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::{News, Reply};
 use crate::history::step::{Handle, Step, Verb};
-
-/// A queue by its name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Queue {
-    type_: Option<u64>,
-    /// Producers whose messages may be there, also those that have gone.
-    lanes: Vec<Handle>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Producer {
-    pub(crate) queue: u64,
-    bound: u64,
-    /// Bytes of each message that was sent.
-    sent: Vec<u64>,
-    taken: u64,
-    /// Consumers that were told that it came, and that it ended.
-    joined: BTreeSet<Handle>,
-    ended: BTreeSet<Handle>,
-}
 
 /// So many lanes with unread messages, or of the living, a queue has room for at least.
 const LANES: usize = 500;
 /// Bytes that a lane holds for sure, for each byte of its bound, and the head of a record.
 const SURELY: u64 = 4;
 const HEAD: u64 = 64;
-
-impl Producer {
-    fn unread(&self) -> u64 {
-        self.sent.len() as u64 - self.taken
-    }
-
-    fn unread_bytes(&self) -> u64 {
-        self.sent[self.taken as usize..].iter().sum()
-    }
-}
 
 impl Model {
     fn lane(&mut self, handle: Handle) -> Option<&mut Producer> {

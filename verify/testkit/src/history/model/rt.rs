@@ -3,33 +3,10 @@
 //! An end names the other one: a writer what it offers itself to, a reader what it accepts. Ends
 //! that wait do that beside other steps, so what they name is known only after they are done.
 
+use super::state::rt::{Channel, End};
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
-
-/// Its number, and its depth: 0 where only the newest value is kept.
-type Channel = (u64, bool);
-
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    channel: Channel,
-    depth: u64,
-    pub(crate) writer: bool,
-    pub(crate) connected: bool,
-    /// What it works with, if it ever did.
-    peer: Option<Handle>,
-    /// What it names for sure.
-    names: Option<Handle>,
-    /// Values of a writer; how many of them readers have popped.
-    sent: u64,
-    popped: u64,
-    /// Another of its process waited: it may have done its part of connecting meanwhile.
-    helped: bool,
-    /// What it may have connected to while it waits, though nobody has heard of that yet.
-    met: Option<Handle>,
-    /// The newest that a reader has returned.
-    seen: Option<(Handle, u64)>,
-}
 
 impl Model {
     fn end(&self, handle: Handle) -> Option<&End> {

@@ -2,34 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Life, MUTEX, Model, Object, RWLOCK, Verdict, ok};
+use super::state::locks::{MUTEX, RWLOCK};
+use super::state::segments::{File, Placed};
+use super::{Kind, Life, Model, Object, Verdict, ok};
 use crate::history::member::{LINES, PLACED, WORDS, lines};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
-
-/// A segment by its name: its files, of which the last one is found by who opens it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Segment {
-    newest: u64,
-    files: BTreeMap<u64, File>,
-}
-
-#[derive(Clone, Debug)]
-struct File {
-    large: u64,
-    words: [u64; WORDS],
-    /// By their first lines.
-    placed: BTreeMap<u64, Placed>,
-}
-
-/// An object in a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Placed {
-    what: Verb,
-    count: u64,
-    /// The number that it has among those of its kind, instead of a name's.
-    number: u64,
-}
 
 /// Numbers from here on are of objects in segments.
 const NUMBERS: u64 = 1000;

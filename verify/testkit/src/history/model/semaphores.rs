@@ -1,35 +1,9 @@
 //! Semaphores: who may have which permit, and who is told that its holder died.
 
-use std::collections::BTreeMap;
-
+use super::state::semaphores::Place;
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
-
-/// A semaphore by its name: its files, of which the last one is found by who opens it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Semaphore {
-    newest: u64,
-    files: BTreeMap<u64, Vec<Place>>,
-}
-
-impl Semaphore {
-    /// One that lies in a segment.
-    pub(super) fn begin(&mut self, file: u64, permits: u64) {
-        self.files.entry(file).or_insert_with(|| vec![Place::Free; permits as usize]);
-    }
-}
-
-/// One permit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
-    #[default]
-    Free,
-    /// A thread's, whose permit is forgotten or not.
-    Held { permit: Handle, by: (usize, usize), forgotten: bool },
-    /// A dead thread's: whoever takes it is told.
-    Broken,
-}
 
 impl Model {
     pub(super) fn semaphore_opens(&mut self, step: &Step, reply: &Reply) -> Verdict {

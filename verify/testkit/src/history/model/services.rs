@@ -3,65 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::state::services::{Asked, Client, InHand, Server};
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::member::{KINDS, PARTS, UNSAID};
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{Handle, Step, Verb};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Client {
-    pub(crate) service: u64,
-    resume: bool,
-    asked: Vec<Asked>,
-}
-
-/// A request, as its client sees it.
-#[derive(Clone, Debug, Default)]
-struct Asked {
-    ticket: Handle,
-    /// As the library counts.
-    number: u64,
-    /// Its time was up before anybody could see it.
-    late: bool,
-    /// Given up by its client, and whether the server was told, as far as that is known.
-    given_up: bool,
-    told: Option<bool>,
-    /// The server that it was sent to last, for sure.
-    at: Handle,
-    /// Servers that have received it.
-    handed: BTreeSet<Handle>,
-    /// Answers on their way: by which server, which part, how it is.
-    answers: Vec<(Handle, u64, u64)>,
-    /// Its end was told.
-    done: bool,
-}
-
-impl Asked {
-    fn is_open(&self) -> bool {
-        !self.done && !self.given_up
-    }
-
-    /// Whether it waits for more than is on its way: only then another server is asked.
-    fn is_unanswered(&self) -> bool {
-        self.is_open() && self.answers.iter().all(|(.., kind)| *kind == 0)
-    }
-}
-
-/// What a server has in its hand.
-#[derive(Clone, Debug)]
-pub(crate) struct InHand {
-    pub(crate) of: Handle,
-    client: Handle,
-    ticket: Handle,
-    parts: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Server {
-    pub(crate) service: u64,
-    /// Requests that it has seen, but not given out yet.
-    seen: BTreeSet<Handle>,
-}
 
 const LAST: u64 = 1;
 const REFUSED: u64 = 2;

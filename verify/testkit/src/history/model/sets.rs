@@ -1,30 +1,11 @@
 //! Sets without locks: what was inserted and not removed since, by whomever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::state::sets::File;
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
-
-/// A set by its name: its files, of which the last one is found by who opens it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Set {
-    newest: u64,
-    files: BTreeMap<u64, File>,
-}
-
-#[derive(Clone, Debug)]
-struct File {
-    capacity: u64,
-    ids: BTreeSet<u64>,
-}
-
-impl Set {
-    /// One that lies in a segment.
-    pub(super) fn begin(&mut self, file: u64, capacity: u64) {
-        self.files.entry(file).or_insert_with(|| File { capacity, ids: BTreeSet::new() });
-    }
-}
 
 impl Model {
     pub(super) fn set_opens(&mut self, step: &Step, reply: &Reply) -> Verdict {

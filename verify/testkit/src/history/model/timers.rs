@@ -1,28 +1,9 @@
 //! Timers and interrupts: when one is due, how often it was, and whom it must wake.
 
+use super::state::timers::Timer;
 use super::{Kind, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
-
-/// Ready from an instant on, once or periodically; ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timer {
-    /// `u64::MAX`: never.
-    next: u64,
-    /// 0: once.
-    period: u64,
-}
-
-impl Timer {
-    /// How often it is due until then.
-    fn due(self, now: u64) -> u64 {
-        match now.checked_sub(self.next) {
-            None => 0,
-            Some(_) if self.period == 0 => 1,
-            Some(late) => late / self.period + 1,
-        }
-    }
-}
 
 impl Model {
     pub(super) fn timer(&self, handle: Handle) -> Option<Timer> {

@@ -2,76 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::state::topics::{Cursor, Publisher, Subscriber};
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::{News, Reply, Seen, UNSAID};
 use crate::history::step::{Handle, LONG_MS, Step, Verb};
-
-/// A topic by its name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Topic {
-    type_: Option<u64>,
-    /// Publishers since it was made, by birth.
-    rings: Vec<Handle>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Publisher {
-    pub(crate) topic: u64,
-    depth: u64,
-    volatile: bool,
-    waits: bool,
-    /// It waits as long as it takes.
-    pub(crate) patient: bool,
-    /// Messages that it may have published since it began to wait.
-    pub(crate) pending: u64,
-    /// It began to wait where it lacked something: its message may find no place.
-    lacking: bool,
-    /// When each message was published.
-    sent: Vec<u64>,
-    born_at: u64,
-    pub(crate) ended_at: Option<u64>,
-    /// Its ring has been found unwanted: it may be gone. Or what it holds is not known.
-    pub(crate) unsure: bool,
-}
-
-impl Publisher {
-    fn count(&self) -> u64 {
-        self.sent.len() as u64
-    }
-
-    /// The oldest message that its ring may hold.
-    fn lowest(&self) -> u64 {
-        self.count().saturating_sub(self.depth)
-    }
-
-    /// The oldest message that its ring holds for sure.
-    fn floor(&self) -> u64 {
-        (self.count() + self.pending).saturating_sub(self.depth)
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Subscriber {
-    pub(crate) topic: u64,
-    reliable: bool,
-    borrows: u64,
-    opened_at: u64,
-    /// When it last found nothing.
-    looked_at: u64,
-    /// It was limited: what could not be mapped was passed over.
-    blurred: bool,
-    cursors: BTreeMap<Handle, Cursor>,
-}
-
-/// How far a subscriber is in a ring.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cursor {
-    next: u64,
-    /// It may begin so far back.
-    earliest: u64,
-    joined: bool,
-    ended: bool,
-}
 
 /// Rings of the dead that are kept for history at most.
 const RETAINED: usize = 4;

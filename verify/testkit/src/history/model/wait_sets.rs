@@ -1,27 +1,14 @@
 //! Wait sets: what each must and must not name, and who sleeps in one until when.
 
+use super::state::waits::Named;
 use super::{Kind, Model, Verdict, ok};
 use crate::history::reply::Reply;
-use crate::history::step::{Handle, Step, Verb};
-
-/// What a wait set said that nobody has looked at since.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// A call on it returns something.
-    Ready,
-    /// As before, but a message was taken or something lacked since: it may have been that.
-    Unsure,
-}
+use crate::history::step::{Handle, Step};
 
 impl Model {
     /// What a step waits for in a wait set.
-    pub(super) fn members_of(step: &Step) -> Vec<Handle> {
-        let names: &[&str] = if step.verb == Verb::Wait { &["on", "and", "or"] } else { &[] };
-        names.iter().map(|name| step.arg(name)).filter(|handle| *handle > 0).collect()
-    }
-
     pub(super) fn may_wait(&self, step: &Step) -> bool {
-        let members = Self::members_of(step);
+        let members = step.waited_for();
         let is = |handle: &Handle| {
             let kind = self.usable(*handle, step.member, step.thread);
             matches!(
@@ -58,12 +45,12 @@ impl Model {
     }
 
     pub(super) fn wakes_set(&self, step: &Step) -> bool {
-        Self::members_of(step).into_iter().any(|handle| self.must_name(handle))
+        step.waited_for().into_iter().any(|handle| self.must_name(handle))
     }
 
     pub(super) fn waited(&mut self, step: &Step, reply: &Reply) -> Verdict {
         ok(reply)?;
-        let members = Self::members_of(step);
+        let members = step.waited_for();
         let named = &reply.data;
         if let Some(stranger) = named.iter().find(|handle| !members.contains(handle)) {
             return Err(format!("a wait set names {stranger}, it has {members:?}"));

@@ -10,7 +10,7 @@ impl Model {
     pub(super) fn used_by(&self, step: &Step) -> Vec<Handle> {
         let on = step.arg("on");
         match step.verb {
-            Verb::Wait => return Self::members_of(step),
+            Verb::Wait => return step.waited_for(),
             Verb::Sleep => return vec![on, step.arg("guard")],
             _ => {}
         }
