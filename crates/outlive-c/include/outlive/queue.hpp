@@ -305,12 +305,11 @@ template <class T> class message {
 /// Example:
 ///
 ///     auto goals = node.consumer<pose>("/robot/goals").value();
-///     auto goal = goals.receive(10s);
-///     while (!goal && goal.error() == OUTLIVE_EVENT) { // a producer joined, left or died
-///         goals.next_event();
-///         goal = goals.receive(10s);
-///     }
-///     drive(*goal.value()); // if the process dies in it, the next consumer gets the goal
+///     auto ended = goals.for_each([](const outlive::message<pose> &goal) {
+///         drive(*goal); // if the process dies in it, the next consumer gets the goal
+///         return goal->x < 1.0; // false: enough
+///     });
+///     ended.value(); // throws if a call failed
 template <class T> class consumer {
   public:
     consumer() = default; ///< empty until one is assigned
@@ -329,6 +328,12 @@ template <class T> class consumer {
             got = unexpected(error::last(code));
         }
         return got;
+    }
+    /// Waits for messages and hands each to `see`, as a `message<T> &` that is acknowledged when
+    /// `see` returns, unless it gave it back by `std::move(m).nack()` or threw. Ends as
+    /// subscriber::for_each does.
+    template <class See> expected<void> for_each(See &&see) {
+        return detail::for_each_of<message<T>>(*this, see);
     }
     /// The oldest event not returned yet.
     std::optional<event> next_event() {

@@ -383,6 +383,28 @@ template <class Next> std::optional<event> event_of(Next next) {
     }
     return event{raw.kind, raw.unfinished, raw.port, raw.lost, raw.why == nullptr ? "" : raw.why};
 }
+
+/// Hands each message that `from` receives to `see`, until that returns false or a call fails.
+template <class Shown, class From, class See> expected<void> for_each_of(From &from, See &see) {
+    for (;;) {
+        auto got = from.receive(deadline::never);
+        if (got) {
+            Shown &shown = *got;
+            if constexpr (std::is_same_v<decltype(see(shown)), bool>) {
+                if (!see(shown)) {
+                    return {};
+                }
+            } else {
+                see(shown);
+            }
+        } else if (got.error() != OUTLIVE_EVENT) {
+            return unexpected(got.error());
+        } else {
+            while (from.next_event()) {
+            }
+        }
+    }
+}
 } // namespace detail
 
 /// Receives the messages of all publishers of a topic. One thread at a time.
@@ -411,23 +433,7 @@ template <class T> class subscriber {
     /// Waits for messages and hands each to `see`, as a `const sample<T> &`. Quiet times and events
     /// do not end it: only `see`, by returning false, or a failing call, with its error.
     template <class See> expected<void> for_each(See &&see) {
-        for (;;) {
-            const auto got = receive(deadline::never);
-            if (got) {
-                if constexpr (std::is_same_v<decltype(see(*got)), bool>) {
-                    if (!see(*got)) {
-                        return {};
-                    }
-                } else {
-                    see(*got);
-                }
-            } else if (got.error() != OUTLIVE_EVENT) {
-                return unexpected(got.error());
-            } else {
-                while (next_event()) {
-                }
-            }
-        }
+        return detail::for_each_of<const sample<T>>(*this, see);
     }
     /// The newest message; older ones are skipped. Never waits.
     expected<sample<T>> latest() {

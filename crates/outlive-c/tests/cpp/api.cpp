@@ -198,25 +198,6 @@ static void huge_counts(outlive::node &node) {
     CHECK(publisher.loan(1));
 }
 
-// A loop that goes on over deaths and newcomers, and ends when it is told to or cannot go on.
-static void every_message(outlive::node &node) {
-    auto numbers = node.subscriber<std::uint64_t>("/every").value();
-    std::uint64_t sum = 0;
-    std::thread sender([&] {
-        for (std::uint64_t n = 1; n <= 3; n++) {
-            auto publisher = node.publisher<std::uint64_t>("/every").value(); // joins, leaves
-            publisher.publish(n).value();
-            std::this_thread::sleep_for(5ms);
-        }
-    });
-    CHECK(numbers.for_each([&](const auto &sample) { return (sum += *sample) < 6; }));
-    sender.join();
-    CHECK(sum == 6);
-    outlive::subscriber<std::uint64_t> empty;
-    const auto ended = empty.for_each([](const auto &) {});
-    CHECK(!ended && ended.error() == OUTLIVE_INVALID_ARGUMENT);
-}
-
 static void topics(outlive::node &node) {
     outlive::topic_options options;
     options.depth = 8;
@@ -242,7 +223,6 @@ static void topics(outlive::node &node) {
     CHECK(!wrong && wrong.error() == OUTLIVE_TYPE_MISMATCH);
     CHECK(wrong.error().detail().find("example/Vector3") != std::string::npos);
     CHECK(wrong.error().message() == wrong.error().detail());
-    every_message(node);
 
     auto floats = node.publisher<float[]>("/ranges").value();
     auto ranges = node.subscriber<float[]>("/ranges").value();

@@ -1,12 +1,15 @@
-// Handles: what they lend keeps them open, and no longer than it is used; settings and empty locks.
+// Handles: what they lend keeps them open, and no longer than it is used; loops over what they
+// receive; settings and empty locks.
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <outlive.hpp>
 #include <pthread.h>
@@ -177,6 +180,59 @@ static void cut_short() {
     CHECK(outlive::node::open(std::string_view("a\0b", 3)).error() == OUTLIVE_INVALID_NAME);
 }
 
+/// A loop that goes on over deaths and newcomers, and ends when it is told to or cannot go on.
+static void every_message(outlive::node &node) {
+    auto numbers = node.subscriber<std::uint64_t>("/every").value();
+    std::uint64_t sum = 0;
+    std::thread sender([&] {
+        for (std::uint64_t n = 1; n <= 3; n++) {
+            auto publisher = node.publisher<std::uint64_t>("/every").value(); // joins, leaves
+            publisher.publish(n).value();
+            std::this_thread::sleep_for(5ms);
+        }
+    });
+    CHECK(numbers.for_each([&](const auto &sample) { return (sum += *sample) < 6; }));
+    sender.join();
+    CHECK(sum == 6);
+    outlive::subscriber<std::uint64_t> empty;
+    const auto ended = empty.for_each([](const auto &) {});
+    CHECK(!ended && ended.error() == OUTLIVE_INVALID_ARGUMENT);
+}
+
+/// The same of a queue. What `see` gives back or leaves by an exception comes again.
+static void every_task(outlive::node &node) {
+    auto tasks = node.consumer<std::uint64_t>("/tasks").value();
+    std::thread sender([&] {
+        for (std::uint64_t n = 1; n <= 3; n++) {
+            auto producer = node.producer<std::uint64_t>("/tasks").value(); // joins, leaves
+            producer.send(n).value();
+            std::this_thread::sleep_for(5ms);
+        }
+    });
+    std::vector<std::uint64_t> seen;
+    const auto see = [&](outlive::message<std::uint64_t> &task) {
+        seen.push_back(*task);
+        if (seen.size() == 1) {
+            std::move(task).nack().value();
+        } else if (seen.size() == 3) {
+            throw std::runtime_error("busy");
+        }
+        return seen.size() < 5;
+    };
+    bool threw = false;
+    try {
+        static_cast<void>(tasks.for_each(see));
+    } catch (const std::runtime_error &) {
+        threw = true;
+    }
+    CHECK(threw && tasks.for_each(see));
+    sender.join();
+    CHECK((seen == std::vector<std::uint64_t>{1, 1, 2, 2, 3}));
+    outlive::consumer<std::uint64_t> empty;
+    const auto ended = empty.for_each([](const auto &) {});
+    CHECK(!ended && ended.error() == OUTLIVE_INVALID_ARGUMENT);
+}
+
 /// pthread_exit leaves a scope by no exception that a destructor sees, but catch (...) does.
 static void ended_threads(outlive::node &node) {
 #ifdef _LIBCPP_VERSION
@@ -211,6 +267,8 @@ int main() {
     permits(node);
     cut_short();
     empty_locks(node);
+    every_message(node);
+    every_task(node);
     ended_threads(node);
     std::puts("handles: open until the last is gone");
 }
