@@ -16,7 +16,6 @@
 //! A scan that misses a place began before the place was complete, so that the first hazard of
 //! that place comes after the scan's barrier and fails its check (see `hazard`).
 
-use crate::node::peer::Place;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, unless_fault};
 
@@ -29,11 +28,6 @@ pub(crate) struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    /// Whom a place of a subscriber's table names.
-    pub(in crate::topic) fn of(place: Place<'a>) -> Self {
-        Self::new(place.node, place.port, place.changes)
-    }
-
     pub(crate) fn new(node: &'a AtomicU64, port: &'a AtomicU64, changes: &'a AtomicU64) -> Self {
         Self { node, port, changes }
     }

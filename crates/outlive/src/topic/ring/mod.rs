@@ -6,3 +6,14 @@ pub(crate) mod body;
 pub(crate) mod entries;
 pub(crate) mod layout;
 pub(super) mod listing;
+
+use crate::node::peer::Place;
+use listing::Listing;
+
+// Not in `listing`, which loom compiles without nodes.
+impl<'a> Listing<'a> {
+    /// Whom a place of a subscriber's table names.
+    pub(super) fn of(place: Place<'a>) -> Self {
+        Self::new(place.node, place.port, place.changes)
+    }
+}
