@@ -1503,7 +1503,8 @@ enum outlive_status outlive_waitset_new(struct outlive_waitset **out);
 void outlive_waitset_free(struct outlive_waitset *set);
 
 // Waits until at least one of `count` members is ready, and marks each that is. No handle may be
-// in the list twice. Each wait takes the list again, as `poll` does.
+// in the list twice. Each wait takes the list again, as `poll` does. What the list names must live
+// until the wait returns.
 //
 // `OUTLIVE_TIMEOUT`: the deadline passed, none is ready. `OUTLIVE_NO_WAIT` only looks.
 //

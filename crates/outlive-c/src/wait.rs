@@ -110,7 +110,8 @@ pub extern "C" fn outlive_waitset_free(set: Option<Box<outlive_waitset>>) {
 }
 
 /// Waits until at least one of `count` members is ready, and marks each that is. No handle may be
-/// in the list twice. Each wait takes the list again, as `poll` does.
+/// in the list twice. Each wait takes the list again, as `poll` does. What the list names must live
+/// until the wait returns.
 ///
 /// `OUTLIVE_TIMEOUT`: the deadline passed, none is ready. `OUTLIVE_NO_WAIT` only looks.
 ///

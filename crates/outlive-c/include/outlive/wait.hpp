@@ -172,7 +172,8 @@ class member {
 };
 static_assert(sizeof(member) == sizeof(::outlive_member));
 
-/// Waits until one of several things is ready. Each wait takes the list, as poll does.
+/// Waits until one of several things is ready. Each wait takes the list, as poll does; what it names
+/// must live until it returns.
 ///
 /// Example:
 ///

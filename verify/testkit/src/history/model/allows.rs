@@ -3,7 +3,7 @@
 use super::state::locks::{Lock, RWLOCK};
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
-use crate::history::languages::{PYTHON, RUST};
+use crate::history::languages::{CPP, PYTHON, RUST};
 use crate::history::step::{FIXED, Handle, Step, Verb};
 
 impl Model {
@@ -127,9 +127,10 @@ impl Model {
             }
             // Elsewhere what is forgotten keeps what it is of open, as long as its thread lives.
             Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
-            // Who waits for an interrupt has a share of it.
+            // Who waits for an interrupt has a share of it, but not in C++.
             Verb::Drop | Verb::Leak | Verb::Unwind => {
-                let shared = matches!(on(it), Some(Kind::Interrupt { .. }));
+                let is_shared = at.language != CPP;
+                let shared = is_shared && matches!(on(it), Some(Kind::Interrupt { .. }));
                 on(it).is_some() && (shared || !self.is_borrowed(it))
             }
             Verb::Close => at.language == PYTHON && self.closable(member).contains(&it),
