@@ -373,7 +373,7 @@ impl LocklessSet {
     fn insert(&self, #[pyo3(from_py_with = count)] id: u64) -> PyResult<bool> {
         let done = self.inner.get()?.insert(id);
         done.map_err(|e| {
-            let doing = format!("inserting {} into", e.object());
+            let doing = format!("inserting id {id} into");
             outlive::Error::new(e.kind(), doing, &*self.inner.what(), e.remedy())
         })
         .or_raise()

@@ -180,7 +180,7 @@ def test_a_set_keeps_what_the_dead_put_in(child):
     ready = outlive.LocklessSet(outlive.Node("heir"), "/set", 3)
     assert ready.insert(5) and not ready.insert(5) and ready.insert(9)
     assert ready.ids() == list(ready) == [5, 9, 2**64 - 1] and ready.capacity == len(ready) == 3
-    with pytest.raises(outlive.NoSpace):
+    with pytest.raises(outlive.NoSpace, match="inserting id 6 into LocklessSet /set: .*it is full"):
         ready.insert(6)
     assert ready.remove(5) and not ready.remove(5) and 5 not in ready and 9 in ready
     with pytest.raises(outlive.InvalidArgument):

@@ -4,7 +4,6 @@
 use std::ptr::NonNull;
 
 use super::slots::Places;
-use crate::error::Refusals;
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
 use crate::lock::object::{Object, ObjectType};
@@ -34,8 +33,8 @@ use crate::{Error, ErrorKind, Result};
 pub struct LocklessSet {
     object: Object,
     capacity: usize,
-    /// The figure is the id that was refused last.
-    refusals: Refusals<1>,
+    /// What an insert answers that finds no place: without its id, since it is made when printed.
+    full: Error,
 }
 
 impl LocklessSet {
@@ -65,11 +64,10 @@ impl LocklessSet {
     }
 
     pub(in crate::lock) fn new(object: Object, capacity: usize) -> Self {
-        let refusals = Refusals::new("a set", [ErrorKind::NoSpace], |at, kind| {
-            let [id, ..] = at.figures();
-            not_inserted(kind, id, "the set is full: make it larger")
+        let full = Error::kept(ErrorKind::NoSpace, "a set", |at, kind| {
+            Error::new(kind, "inserting into", at.object(), "it is full: make it larger")
         });
-        Self { object, capacity, refusals }
+        Self { object, capacity, full }
     }
 
     /// Places it in zeroed shared memory of your own, or finds it there.
@@ -151,10 +149,7 @@ impl LocklessSet {
             let why = "open a node of the child's own";
             return Err(not_inserted(ErrorKind::ForkedChild, id, why));
         }
-        self.places().insert(id).map_err(|_| {
-            self.refusals.facts().set([id, 0, 0, 0, 0]);
-            self.refusals.error(ErrorKind::NoSpace)
-        })
+        self.places().insert(id).map_err(|_| self.full.clone())
     }
 
     /// Removes `id`; false if it was not a member.

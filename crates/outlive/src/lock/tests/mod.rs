@@ -511,7 +511,13 @@ fn a_set_holds_what_fits_and_says_when_it_is_full() {
                 assert!(!set.contains(*id) && set.insert(*id).unwrap());
                 assert!(set.contains(*id) && !set.insert(*id).unwrap());
             }
-            assert_eq!(set.insert(u64::MAX).unwrap_err().kind(), ErrorKind::NoSpace);
+            // Printed later: none names another's id.
+            let full = [u64::MAX - 1, u64::MAX].map(|id| set.insert(id).unwrap_err());
+            assert!(full.iter().all(|e| e.kind() == ErrorKind::NoSpace));
+            assert_eq!(
+                full.map(|e| e.to_string()),
+                ["inserting into a set: no space; it is full: make it larger"; 2]
+            );
             assert_eq!(set.ids(), ids, "{round}");
             assert!(ids.iter().all(|id| set.remove(*id) && !set.remove(*id)));
             assert!(set.ids().is_empty());

@@ -3,7 +3,7 @@
 
 use crate::domain::name::TopicName;
 use crate::error::Refusals;
-use crate::node::{Node, NodeId};
+use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::queue::ProducerId;
 use crate::queue::lane::layout::FIRST_BYTES;
@@ -186,7 +186,7 @@ impl Ways {
         bytes: &[u8],
     ) -> Result<()> {
         let Some(i) = self.open.iter().position(|way| way.client == client) else {
-            return Err(self.unheard(client, ErrorKind::ClientDied));
+            return Err(self.refusals.error(ErrorKind::ClientDied));
         };
         if self.memory_bytes_max < u64::MAX {
             self.divide(i);
@@ -205,7 +205,7 @@ impl Ways {
                     true => ErrorKind::WouldBlock,
                     false => ErrorKind::ClientDied,
                 };
-                return Err(self.unheard(client, kind));
+                return Err(self.refusals.error(kind));
             }
             Err(Refused::Failed(e)) if e.kind() == ErrorKind::Corrupt => {
                 let lane = way.writer.id();
@@ -253,20 +253,12 @@ impl Ways {
             ),
         )
     }
-
-    /// Nobody waits there for an answer, or it is in doubt whether somebody does.
-    #[cold]
-    fn unheard(&self, client: ProducerId, kind: ErrorKind) -> Error {
-        self.refusals.facts().set([client.node.0, client.port, 0, 0, 0]);
-        self.refusals.error(kind)
-    }
 }
 
-/// What a server of `service` refuses with. Its figures are the client's node and port.
+/// Nobody waits for an answer, or it is in doubt whether somebody does. One text for all clients:
+/// it is made when it is printed, perhaps after the next one was refused.
 fn refusals(service: &str) -> Refusals<2> {
     Refusals::new(service, [ErrorKind::ClientDied, ErrorKind::WouldBlock], |at, kind| {
-        let [node, port, ..] = at.figures();
-        let client = ProducerId { node: NodeId::from_raw(node), port };
         let why = match kind {
             ErrorKind::ClientDied => "nobody waits for the answer: go on with the next request",
             _ => {
@@ -274,7 +266,7 @@ fn refusals(service: &str) -> Refusals<2> {
                  lives, it will be told that there is no answer"
             }
         };
-        Error::new(kind, format!("answering client {client} of service"), at.object(), why)
+        Error::new(kind, "answering a client of service", at.object(), why)
     })
 }
 

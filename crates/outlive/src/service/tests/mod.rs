@@ -246,9 +246,12 @@ fn requests_of_a_client_that_left_are_not_answered() {
     let request = server.receive().unwrap().unwrap();
     client.send(&2).unwrap();
     drop(client);
-    assert_eq!(server.respond(request, &[1]).unwrap_err().kind(), ErrorKind::ClientDied);
+    let e = server.respond(request, &[1]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::ClientDied);
     assert!(server.receive().unwrap().is_none());
     assert_eq!(server.passed_over(), 1);
+    // Printed after others were refused: it names the service, and no other's client.
+    assert!(e.to_string().starts_with("answering a client of service /s: "), "{e}");
 }
 
 #[test]
