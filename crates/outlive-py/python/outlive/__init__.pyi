@@ -1636,7 +1636,7 @@ class NoSpace(Error, OSError):
     ...     ready.insert(8)
     ... except outlive.NoSpace as e:
     ...     print(e.remedy)
-    the set is full: make it larger
+    it is full: make it larger
     """
 class NotOwned(Error, PermissionError):
     """A file belongs to someone else, or a lock is not held by this thread.

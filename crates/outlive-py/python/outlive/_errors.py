@@ -86,7 +86,7 @@ class NoSpace(Error, OSError):
     ...     ready.insert(8)
     ... except outlive.NoSpace as e:
     ...     print(e.remedy)
-    the set is full: make it larger
+    it is full: make it larger
     """
 
 
