@@ -173,6 +173,15 @@ pub(crate) fn thread_cpu() -> std::time::Duration {
     std::time::Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
 }
 
+/// How often the calling thread has given its core away by itself.
+pub(crate) fn thread_sleeps() -> i64 {
+    // SAFETY: a rusage is integers, and the call fills it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` outlives the call.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+    usage.ru_nvcsw
+}
+
 /// Polls until `done`, at most about 20 s: a watchdog against hangs, not a bound on time.
 pub(crate) fn until(mut done: impl FnMut() -> bool) {
     for _ in 0..200_000 {

@@ -30,7 +30,7 @@ pub(crate) mod wake;
 use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
-use crate::os::sleep::slice::POLL_NS;
+use crate::os::sleep::slice::{Looks, POLL_NS};
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;
@@ -61,13 +61,24 @@ pub(crate) struct SleepSet<'a> {
     token: Option<&'a AtomicU32>,
     overflow: bool,
     poll: bool,
+    /// Between two looks for deaths, where a sleep cannot be on tokens, too.
+    look_ns: u64,
 }
 
 impl<'a> SleepSet<'a> {
     pub(crate) fn empty() -> Self {
         let nothing = WaitWord { word: &NOTHING, expected: 0 };
         let words = [nothing; WORDS_MAX];
-        Self { words, len: 0, tokens: 0, main: None, token: None, overflow: false, poll: false }
+        Self {
+            words,
+            len: 0,
+            tokens: 0,
+            main: None,
+            token: None,
+            overflow: false,
+            poll: false,
+            look_ns: POLL_NS,
+        }
     }
 
     /// Begins with a word that is there besides those of writers: the topic's bell.
@@ -104,6 +115,11 @@ impl<'a> SleepSet<'a> {
         self.poll = true;
     }
 
+    /// When to look for deaths, where a sleep cannot be on tokens, too; else every `POLL_NS`.
+    pub(crate) fn look(&mut self, looks: Looks) {
+        self.look_ns = looks.pause_ns();
+    }
+
     /// A liveness token; `expected` is what was read before it was judged alive.
     pub(crate) fn token(&mut self, word: &'a AtomicU32, expected: u32) {
         // It begins to die: only the file lock tells when that is over.
@@ -127,7 +143,8 @@ impl<'a> SleepSet<'a> {
     pub(crate) fn sleep(&self, until: Deadline) -> Slept {
         let words = &self.words[..self.len];
         let _pending = self.token.map(robust::pending_guard);
-        let poll_until = until.min(Deadline::in_ns(POLL_NS));
+        let look_ns = if self.poll { POLL_NS } else { self.look_ns };
+        let poll_until = until.min(Deadline::in_ns(look_ns));
         let woken = match futex::wait_many(words, if self.poll { poll_until } else { until }) {
             Ok(woken) => woken,
             Err(_) if self.len == 0 => futex::wait(&NOTHING, 0, until),

@@ -10,7 +10,9 @@ use super::*;
 use crate::node::Node;
 use crate::os::death::robust;
 use crate::os::fixture;
-use crate::os::fixture::{TempDir, fork_child, is_asleep, on_sigusr1, thread_cpu, until};
+use crate::os::fixture::{
+    TempDir, fork_child, is_asleep, on_sigusr1, thread_cpu, thread_sleeps, until,
+};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::os::time::deadline::Deadline;
 use crate::topic::Event;
@@ -442,15 +444,23 @@ impl member::Member for Counted<'_> {
     }
 }
 
+/// Runs the test of that name in a process of its own where it is not in one already: the tests
+/// beside it want `futex_waitv`. Whether it is to go on.
+fn is_without_waitv(name: &str) -> bool {
+    if std::env::var_os("OUTLIVE_NO_WAITV").is_some() {
+        return true;
+    }
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let name = format!("wait::tests::{name}");
+    let out = alone.args([&name, "--exact"]).env("OUTLIVE_NO_WAITV", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
 #[test]
 fn a_long_wait_without_waitv_is_not_a_poll() {
-    if std::env::var_os("OUTLIVE_NO_WAITV").is_none() {
-        // In a process of its own: the tests beside it want `futex_waitv`.
-        let name = "wait::tests::a_long_wait_without_waitv_is_not_a_poll";
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let out = alone.args([name, "--exact"]).env("OUTLIVE_NO_WAITV", "1").output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout);
-        assert!(out.status.success() && said.contains("1 passed"), "{said}");
+    if !is_without_waitv("a_long_wait_without_waitv_is_not_a_poll") {
         return;
     }
     let dir = TempDir::new("set-long");
@@ -463,6 +473,51 @@ fn a_long_wait_without_waitv_is_not_a_poll() {
     assert!(looks < 250, "{looks} looks in 2 s");
     p.publish(&7).unwrap();
     assert_eq!(set.wait(&mut [&mut sub], LONG).unwrap().collect::<Vec<_>>(), [0]);
+}
+
+/// There is no descriptor on which these could sleep, so they look for deaths; but seldom.
+#[test]
+fn a_long_wait_without_waitv_for_a_lock_or_for_room_is_not_a_poll() {
+    const WAIT: Duration = Duration::from_secs(1);
+    /// Every 2 ms would be 500.
+    const SLEEPS_MAX: i64 = 150;
+    if !is_without_waitv("a_long_wait_without_waitv_for_a_lock_or_for_room_is_not_a_poll") {
+        return;
+    }
+    let dir = TempDir::new("seldom");
+    let n = node(&dir);
+    let mutex = n.mutex::<u64>("/mutex").unwrap();
+    let rwlock = n.rwlock::<u64>("/rwlock").unwrap();
+    let semaphore = n.semaphore("/semaphore", 1).unwrap();
+    let queue = || n.queue::<u64>("/queue").unwrap().bound_bytes(16 << 10);
+    let topic = || n.topic::<u64>("/topic").unwrap().depth(2).reliable(true);
+    let _consumer = queue().consumer().unwrap();
+    let _subscriber = topic().subscriber().unwrap();
+    let _held = (mutex.lock().unwrap(), rwlock.write().unwrap(), semaphore.acquire().unwrap());
+    let waits: [(&str, &(dyn Fn() + Sync)); 6] = [
+        ("mutex", &|| assert!(mutex.lock_timeout(WAIT).is_err())),
+        ("read", &|| assert!(rwlock.read_timeout(WAIT).is_err())),
+        ("write", &|| assert!(rwlock.write_timeout(WAIT).is_err())),
+        ("semaphore", &|| assert!(semaphore.acquire_timeout(WAIT).is_err())),
+        ("send", &|| {
+            let mut producer = queue().producer().unwrap();
+            while producer.send_timeout(&1, WAIT).is_ok() {}
+        }),
+        ("publish", &|| {
+            let publisher = topic().reliable_timeout(WAIT).publisher().unwrap();
+            while publisher.publish(&1).is_ok() {}
+        }),
+    ];
+    for (what, wait) in waits {
+        let sleeps = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                wait();
+                thread_sleeps()
+            });
+            waiter.join().unwrap()
+        });
+        assert!(sleeps < SLEEPS_MAX, "{what}: {sleeps} sleeps in {WAIT:?}");
+    }
 }
 
 /// Run under ThreadSanitizer: nothing is shared but through our own atomics and `join`.

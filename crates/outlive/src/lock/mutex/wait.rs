@@ -6,12 +6,13 @@ use crate::os::death::robust;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
-use crate::os::sleep::slice::{POLL_NS, slice_ns_max};
+use crate::os::sleep::slice::{Looks, slice_ns_max};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind};
+use std::cell::Cell;
 
 /// Most rounds of spinning before a sleep.
 const SPIN_MAX: u32 = 60;
@@ -67,6 +68,8 @@ pub(in crate::lock) struct Waiter<'a> {
     /// Dead by its node's file lock, whatever its token says.
     gone: u64,
     slept: bool,
+    /// Since it first looked asleep: for sleeps that cannot be on tokens, too.
+    looks: Cell<Option<Looks>>,
     /// Wake-ups in vain.
     passed_over: u32,
     /// From the first sleep on the lock word until the end of the wait: if we die after being woken
@@ -87,6 +90,7 @@ impl<'a> Waiter<'a> {
             token: None,
             gone: 0,
             slept: false,
+            looks: Cell::new(None),
             passed_over: 0,
             pending: None,
             failure: None,
@@ -118,10 +122,8 @@ impl<'a> Waiter<'a> {
             WaitWord { word: low, expected: expected as u32 },
             WaitWord { word: token.word(), expected: seen },
         ];
-        let woken = futex::wait_many(&words, until).unwrap_or_else(|_| {
-            let until = until.min(Deadline::in_ns(POLL_NS));
-            futex::wait(low, expected as u32, until)
-        });
+        let woken = futex::wait_many(&words, until)
+            .unwrap_or_else(|_| futex::wait(low, expected as u32, until.min(self.next_look())));
         if !token.is_alive() {
             // The kernel wakes one sleeper at a death: pass it on.
             futex::wake(token.word(), i32::MAX);
@@ -131,6 +133,13 @@ impl<'a> Waiter<'a> {
         self.passed_over += u32::from(woken == Woken::Word(0));
         self.rounds_left = self.spin.limit();
         Some(woken)
+    }
+
+    /// When to look for deaths, where nothing wakes at them.
+    fn next_look(&self) -> Deadline {
+        let looks = self.looks.get().unwrap_or_else(Looks::begin);
+        self.looks.set(Some(looks));
+        Deadline::in_ns(looks.pause_ns())
     }
 
     /// Whether only the file lock tells that the thread died. Asked here, too, because who does not
@@ -190,11 +199,9 @@ impl Waiter<'_> {
             }
             *word = WaitWord { word: token.word(), expected: seen };
         }
-        let now = clock::now_ns();
-        let until = self.until.min(Deadline::at_ns(now.saturating_add(slice_ns_max() / 10)));
-        let woken = futex::wait_many(&words[..=count], until).unwrap_or_else(|_| {
-            futex::wait(low, expected as u32, until.min(Deadline::at_ns(now + POLL_NS)))
-        });
+        let until = self.until.min(Deadline::in_ns(slice_ns_max() / 10));
+        let woken = futex::wait_many(&words[..=count], until)
+            .unwrap_or_else(|_| futex::wait(low, expected as u32, until.min(self.next_look())));
         for token in tokens.iter().flatten() {
             if !token.is_alive() {
                 futex::wake(token.word(), i32::MAX);

@@ -1,10 +1,36 @@
 //! How long one sleeps at a stretch: what a wake that never comes may cost.
 
-use crate::sync::AtomicU64;
+use crate::os::time::clock;
 use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU64, fault};
 
 /// Between two looks at a file lock, while only that can tell of a death.
 pub(crate) const POLL_NS: u64 = 2_000_000;
+
+/// The longest time between two looks of one who has waited long.
+const SELDOM_NS: u64 = 50_000_000;
+
+/// When somebody who waits looks for deaths, where one sleep cannot be on a word and on tokens:
+/// every [`POLL_NS`] at first, then after an eighth of the time waited so far. So a death is seen
+/// late by an eighth of the wait at most, and a long wait costs no processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    began_ns: u64,
+}
+
+impl Looks {
+    pub(crate) fn begin() -> Self {
+        Self { began_ns: clock::now_ns() }
+    }
+
+    /// How long to sleep before the next look.
+    pub(crate) fn pause_ns(self) -> u64 {
+        if fault("sleep.looks_often") {
+            return POLL_NS;
+        }
+        (clock::now_ns().saturating_sub(self.began_ns) / 8).clamp(POLL_NS, SELDOM_NS)
+    }
+}
 
 static SLICE_NS: AtomicU64 = AtomicU64::new(1_000_000_000);
 

@@ -15,7 +15,7 @@ use super::refused::{Published, Refused};
 use super::ring::OwnRing;
 use crate::crash_point;
 use crate::os::process::sched;
-use crate::os::sleep::slice::POLL_NS;
+use crate::os::sleep::slice::{Looks, POLL_NS};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
@@ -160,6 +160,7 @@ impl Room {
         ring.wants_room().swap(1, SeqCst);
         crash_point!("writer.wants_room");
         let mut slice = crate::wait::wake::handshake::FIRST_SLICE_NS;
+        let looks = Looks::begin();
         let done = loop {
             audience.forget_departed(ring);
             let Some(slowest) = self.look(ring, audience) else { break Ok(()) };
@@ -167,7 +168,8 @@ impl Room {
             if deadline.has_passed_by(now) {
                 break Err(Refused::Late);
             }
-            sleep_once(ring, audience, slowest, deadline.min(Deadline::at_ns(now + slice)));
+            let until = deadline.min(Deadline::at_ns(now + slice));
+            sleep_once(ring, audience, slowest, until, looks);
             // The kernel may have been unable to mark its word: ask its file lock as well.
             let _ = audience.peer(slowest).proof_of_death();
             slice = SLICE_NS;
@@ -195,9 +197,9 @@ impl Room {
 }
 
 /// Sleeps until subscriber `slowest` has read on, has died, or `until`.
-fn sleep_once(ring: &OwnRing, audience: &Audience, slowest: usize, until: Deadline) {
+fn sleep_once(ring: &OwnRing, audience: &Audience, slowest: usize, until: Deadline, looks: Looks) {
     let Some(word) = audience.cursor_word(slowest) else {
-        return clock_sleep(until);
+        return clock_sleep(until, looks);
     };
     let peer = audience.peer(slowest);
     let (token, seen) = (peer.token(), peer.token().load(Acquire));
@@ -207,10 +209,11 @@ fn sleep_once(ring: &OwnRing, audience: &Audience, slowest: usize, until: Deadli
     }
     let mut set = SleepSet::new(crate::os::sleep::futex::low_half(word), at as u32);
     set.token(token, seen);
+    set.look(looks);
     set.sleep(until);
 }
 
 /// Until the subscriber has attached there is no word to sleep on.
-fn clock_sleep(until: Deadline) {
-    crate::os::process::sched::sleep_until(until.min(Deadline::in_ns(POLL_NS)));
+fn clock_sleep(until: Deadline, looks: Looks) {
+    crate::os::process::sched::sleep_until(until.min(Deadline::in_ns(looks.pause_ns())));
 }

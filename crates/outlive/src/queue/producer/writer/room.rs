@@ -6,7 +6,7 @@ use super::Writer;
 use crate::node::peer::Peer;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
-use crate::os::sleep::slice::slice_ns_max;
+use crate::os::sleep::slice::{Looks, slice_ns_max};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::lane::position::Position;
@@ -165,6 +165,7 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Dying asleep leaves a raised flag in our own file, and nothing sent.
     fn wait_for_room(&mut self, need: u64, deadline: Deadline) -> Sent<()> {
+        let looks = Looks::begin();
         loop {
             if self.look_for_room(need)? {
                 return Ok(());
@@ -183,11 +184,11 @@ impl Writer {
                     _ => Err(Refused::Late),
                 };
             }
-            self.sleep(need, deadline)?;
+            self.sleep(need, deadline, looks)?;
         }
     }
 
-    fn sleep(&mut self, need: u64, deadline: Deadline) -> Result<()> {
+    fn sleep(&mut self, need: u64, deadline: Deadline, looks: Looks) -> Result<()> {
         let (flag, request) = (self.lane.waiting(), handshake::WAITING_WORDS);
         handshake::sleep(flag, request, deadline, slice_ns_max(), clock::now_ns, |until| {
             let Some(mut set) = self.to.begin_sleep() else { return Ok(None) };
@@ -201,6 +202,7 @@ impl Writer {
                 return Ok(None);
             }
             set.word(futex::low_half(word), seen as u32);
+            set.look(looks);
             let lives = self.to.watch(&mut set);
             Ok(lives.then(|| set.sleep(until)))
         })

@@ -317,6 +317,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "sleep.looks_often",
+        "who waits long without futex_waitv looks as often as at first",
+        &[Unit("wait::tests::a_long_wait_without_waitv_for_a_lock_or_for_room_is_not_a_poll")],
+    ),
+    fault(
         "sources.first_of_living",
         "beside what the dead left unmapped it is always the first living publisher's turn",
         &[Unit(
