@@ -10,6 +10,7 @@ pub mod history;
 pub mod process;
 pub mod rng;
 pub mod scenarios;
+pub mod slow;
 pub mod spawn;
 pub mod startup;
 pub mod sweep;

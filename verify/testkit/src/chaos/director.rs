@@ -11,7 +11,7 @@ use super::board::{
 use super::cast::{CAST, Role};
 use super::part::{HANG, Part};
 use super::{Plan, Report, Sabotage, account};
-use crate::{Child, Rng, TempDomain, fork_child};
+use crate::{Child, Rng, TempDomain, fork_child, slow};
 
 /// Mean time between two kills; between two stops while there are stops.
 const KILL_EVERY_US: u64 = 15_000;
@@ -210,8 +210,7 @@ impl Director<'_> {
                     }
                 }
             }
-            let stops = self.began.elapsed().as_millis() % ROUND_MS < STOPS_MS;
-            if stops && now >= next_stop {
+            if self.stops_now() && now >= next_stop {
                 next_stop = now + self.random_us(2 * STOP_EVERY_US);
                 let victim = self.rng.below(CAST.len() as u64) as usize;
                 self.stop(victim);
@@ -226,7 +225,7 @@ impl Director<'_> {
             self.go_on(i);
             self.members[i].kill_at = None;
         }
-        let end = Instant::now() + CALM;
+        let end = Instant::now() + CALM * slow::times();
         let calls: Vec<u64> = (0..CAST.len()).map(|i| self.board.slot(i).call().0).collect();
         while Instant::now() < end {
             self.tick()?;
@@ -242,7 +241,7 @@ impl Director<'_> {
     }
 
     fn await_anchor(&mut self, phase: u64) -> io::Result<()> {
-        let end = Instant::now() + PHASE;
+        let end = Instant::now() + PHASE * slow::times();
         while self.board.anchor.load(Acquire) <= phase {
             self.tick()?;
             if Instant::now() > end || self.members[0].child.is_none() {
@@ -256,7 +255,7 @@ impl Director<'_> {
 
     /// Waits until all of a kind have ended.
     fn await_members(&mut self, kind: impl Fn(Role) -> bool) -> io::Result<()> {
-        let end = Instant::now() + PHASE;
+        let end = Instant::now() + PHASE * slow::times();
         loop {
             self.tick()?;
             let runs = |m: &Member| kind(m.role) && m.child.is_some();
@@ -274,7 +273,8 @@ impl Director<'_> {
     fn tick(&mut self) -> io::Result<()> {
         std::thread::sleep(TICK);
         let now = Instant::now();
-        let step = now.duration_since(self.last_tick).min(STEP);
+        // On a slow machine the clock runs as slowly as the members.
+        let step = now.duration_since(self.last_tick).min(STEP) / slow::times();
         self.last_tick = now;
         self.keep_clear_time(step);
         for i in 0..self.members.len() {
@@ -343,7 +343,8 @@ impl Director<'_> {
     }
 
     fn stops_now(&self) -> bool {
-        self.kills_now() && self.began.elapsed().as_millis() % ROUND_MS < STOPS_MS
+        let round_ms = self.began.elapsed().as_millis() / u128::from(slow::times()) % ROUND_MS;
+        self.kills_now() && round_ms < STOPS_MS
     }
 
     fn kill(&mut self, i: usize) {
@@ -365,7 +366,7 @@ impl Director<'_> {
     }
 
     fn stop(&mut self, i: usize) {
-        let pause = self.random_us(STOPPED_US);
+        let pause = self.random_us(STOPPED_US) / slow::times();
         let member = &mut self.members[i];
         let Some(child) = &member.child else { return };
         member.continue_at = Some(Instant::now() + pause);
@@ -384,7 +385,7 @@ impl Director<'_> {
     }
 
     fn random_us(&mut self, us: u64) -> Duration {
-        Duration::from_micros(self.rng.below(us))
+        Duration::from_micros(self.rng.below(us)) * slow::times()
     }
 }
 

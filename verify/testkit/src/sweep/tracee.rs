@@ -97,10 +97,22 @@ impl Tracee {
         self.child.pid()
     }
 
-    /// Executes one instruction.
+    /// Executes one instruction, or a sequence of them that must not be interrupted.
     pub(crate) fn step(&mut self) -> Stop {
         self.steps += 1;
-        self.resume(libc::PTRACE_SINGLESTEP as i64)
+        match arch::behind_exclusive(|| self.instruction_pointer(), |at| self.code(at)) {
+            Some(ends) => self.run_to_one_of(&ends),
+            None => self.resume(libc::PTRACE_SINGLESTEP as i64),
+        }
+    }
+
+    fn run_to_one_of(&mut self, addresses: &[u64]) -> Stop {
+        if arch::set_breakpoints(self.pid(), addresses).is_err() {
+            return Stop::Stuck;
+        }
+        let stop = self.run();
+        let _ = arch::set_breakpoints(self.pid(), &[]);
+        stop
     }
 
     /// Ends the tracing; only a kill may follow.
@@ -122,17 +134,27 @@ impl Tracee {
     /// Runs to the n-th execution of the instruction at `address`, or to another trap, where `end`
     /// holds. Does not move when the processor's breakpoints cannot be used.
     pub(crate) fn run_to(&mut self, address: u64, hits: u32, end: impl Fn() -> bool) -> Stop {
-        if arch::set_breakpoint(self.pid(), Some(address)).is_err() {
-            return Stop::Trap;
-        }
-        for _ in 0..hits {
+        for hit in 0..hits {
+            if arch::BREAKS_AGAIN && hit > 0 {
+                // From the breakpoint itself; its step may need breakpoints of its own.
+                let _ = arch::set_breakpoints(self.pid(), &[]);
+                let stop = self.step();
+                if stop != Stop::Trap || end() {
+                    return stop;
+                }
+            }
+            if (arch::BREAKS_AGAIN || hit == 0)
+                && arch::set_breakpoints(self.pid(), &[address]).is_err()
+            {
+                return Stop::Trap;
+            }
             let stop = self.run();
             if stop != Stop::Trap || end() {
                 return stop;
             }
         }
         // Cannot fail: the thread is stopped and the register was just set.
-        let _ = arch::set_breakpoint(self.pid(), None);
+        let _ = arch::set_breakpoints(self.pid(), &[]);
         Stop::Trap
     }
 

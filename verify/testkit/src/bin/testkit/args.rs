@@ -13,6 +13,20 @@ pub(crate) struct Quick {
     pub(crate) quick: bool,
 }
 
+/// For what depends on time.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Slow {
+    /// This machine, an emulated one say, is N times slower than usual
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    slow: u32,
+}
+
+impl Slow {
+    pub(crate) fn apply(self) {
+        testkit::slow::set_times(self.slow);
+    }
+}
+
 /// A decimal number, or a hexadecimal one that starts with 0x.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     parse_u64(text).ok_or_else(|| "not a number such as 12 or 0x1f".into())

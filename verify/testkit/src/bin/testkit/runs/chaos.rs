@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testkit::chaos::{Plan, Sabotage, run as run_plan};
 
-use crate::args::{fresh_seed, in_words, number, time};
+use crate::args::{Slow, fresh_seed, in_words, number, time};
 
 /// Its options.
 #[derive(clap::Args, Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct ChaosArgs {
     /// How long
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
     lasts: Duration,
+    #[command(flatten)]
+    slow: Slow,
     /// A fault that the harness commits itself: it must be found
     #[arg(long)]
     sabotage: Option<Sabotage>,
@@ -25,6 +27,7 @@ pub(crate) struct ChaosArgs {
 pub(crate) fn run(args: &ChaosArgs) -> ExitCode {
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let plan = Plan { seed, lasts: args.lasts, sabotage: args.sabotage };
+    args.slow.apply();
     testkit::temp::remove_leftovers();
     match run_plan(&plan) {
         Ok(report) => {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use testkit::history::{self, Done, Found};
 use testkit::rng::parse_u64;
 
-use crate::args::{fresh_seed, number, time};
+use crate::args::{Slow, fresh_seed, number, time};
 
 /// Its options.
 #[derive(clap::Args, Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct HistoriesArgs {
     /// The kept histories, which are all done first [default: verify/testkit/histories]
     #[arg(long, value_name = "DIR")]
     kept: Option<PathBuf>,
+    #[command(flatten)]
+    slow: Slow,
 }
 
 /// Whether all kept histories pass; how many there are.
@@ -60,6 +62,7 @@ fn report(found: &Found, began: Instant) -> ExitCode {
 }
 
 pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
+    args.slow.apply();
     testkit::temp::remove_leftovers();
     if !history::mount_disk() {
         println!("histories: no RAM disk can be mounted here; none is filled");
