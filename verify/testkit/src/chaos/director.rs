@@ -153,7 +153,9 @@ impl Director<'_> {
 
     /// What is left beside the anchor must be what there was before anybody else came.
     fn compare_with(&self, floor: &[(String, u64)]) {
-        let now = account::files(&self.root);
+        let mut now = account::files(&self.root);
+        // Without `futex_waitv` the anchor's waits have a page, from the first of them on.
+        now.retain(|(name, _)| name != "default/nodes/1.bells");
         let bytes = |files: &[(String, u64)]| files.iter().map(|(_, b)| b).sum::<u64>();
         if bytes(&now) != bytes(floor) {
             let extra: Vec<_> = now.iter().filter(|file| !floor.contains(file)).collect();
