@@ -702,8 +702,10 @@ static void deaths() {
     torn(node.mutex<vector3>("/torn", {1, 1, 1}).value());
     removed(node);
     CHECK(open.acquire().error() == OUTLIVE_UNRECOVERABLE);
-    torn(node.pi_mutex<vector3>("/torn/pi", {1, 1, 1}).value());
-    inherited(node);
+    if (sysconf(_SC_PAGESIZE) == 4096) { // unsupported where pages are larger
+        torn(node.pi_mutex<vector3>("/torn/pi", {1, 1, 1}).value());
+        inherited(node);
+    }
 
     auto bare = node.shared_mutex("/bare/torn").value();
     CHECK(bare.acquire() && bare.abandon());

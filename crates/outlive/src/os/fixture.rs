@@ -173,6 +173,12 @@ pub(crate) fn thread_cpu() -> std::time::Duration {
     std::time::Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
 }
 
+/// Bytes of a page of this machine.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: asks for a number.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 /// How often the calling thread has given its core away by itself.
 pub(crate) fn thread_sleeps() -> i64 {
     // SAFETY: a rusage is integers, and the call fills it.

@@ -5,7 +5,21 @@ use super::*;
 use crate::os::fixture::killed_thread;
 
 #[test]
+fn a_pi_mutex_is_refused_where_it_cannot_be() {
+    if has_pi() {
+        return;
+    }
+    let dir = TempDir::new("lock");
+    let e = node(&dir).pi_mutex::<u64>("/a").unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unsupported);
+    assert!(e.remedy().contains("use a RobustMutex"), "{e}");
+}
+
+#[test]
 fn a_pi_mutex_keeps_deadlines_and_knows_its_own_thread() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let (one, two) = (node(&dir), node(&dir));
     let (lock, other) = (one.pi_mutex_with("/a", &7u64).unwrap(), two.pi_mutex("/a").unwrap());
@@ -38,6 +52,9 @@ fn a_pi_mutex_keeps_deadlines_and_knows_its_own_thread() {
 
 #[test]
 fn a_pi_mutex_passes_on_what_a_dead_thread_held() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.pi_mutex::<u64>("/a").unwrap();
@@ -96,6 +113,9 @@ fn a_pi_mutex_passes_on_what_a_dead_thread_held() {
 /// the end of its process; both ways are the same lock.
 #[test]
 fn a_thread_that_ended_inside_by_calls_is_inherited_from_at_once() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let (one, two) = (node(&dir), node(&dir));
     let of = crate::PayloadType::of::<u64>();
@@ -119,6 +139,9 @@ fn a_thread_that_ended_inside_by_calls_is_inherited_from_at_once() {
 /// The list of the thread's locks leads to the object that it took the lock by.
 #[test]
 fn a_pi_mutex_is_let_go_by_the_object_that_took_it() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let locks = [0, 1].map(|_| RawMutex::open_pi(&node, "/a").unwrap());
@@ -140,6 +163,9 @@ fn a_pi_mutex_is_let_go_by_the_object_that_took_it() {
 
 #[test]
 fn a_pi_mutex_has_no_condition_variable_and_stays_held() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let (lock, condvar) = (RawMutex::open_pi(&node, "/a").unwrap(), node.condvar("/c").unwrap());
@@ -151,6 +177,9 @@ fn a_pi_mutex_has_no_condition_variable_and_stays_held() {
 
 #[test]
 fn garbage_in_the_word_of_a_pi_mutex_is_an_error() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.pi_mutex::<u64>("/a").unwrap();
@@ -174,6 +203,9 @@ fn garbage_in_the_word_of_a_pi_mutex_is_an_error() {
 /// As of a container that was killed and started again: its file stayed.
 #[test]
 fn a_pi_mutex_of_another_namespace_is_taken_over_once_nobody_has_it_open() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.pi_mutex::<u64>("/a").unwrap();
@@ -201,6 +233,9 @@ fn a_pi_mutex_of_another_namespace_is_taken_over_once_nobody_has_it_open() {
 /// As two processes of a container that is started again: each has the file open for a moment.
 #[test]
 fn two_that_come_into_another_namespace_together_take_a_pi_mutex_over() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let nodes = [node(&dir), node(&dir)];
     drop(nodes[0].pi_mutex::<u64>("/a").unwrap());
@@ -223,6 +258,9 @@ fn two_that_come_into_another_namespace_together_take_a_pi_mutex_over() {
 /// The kernel marks no word of a process whose memory it has thrown away, as for want of memory.
 #[test]
 fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited() {
+    if !has_pi() {
+        return;
+    }
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.pi_mutex::<u64>("/a").unwrap();
@@ -250,6 +288,9 @@ fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited() {
 /// much memory goes on for a while.
 #[test]
 fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited_while_its_memory_is_torn_down() {
+    if !has_pi() {
+        return;
+    }
     const BYTES: usize = 128 << 20;
     let dir = TempDir::new("lock");
     let node = node(&dir);
