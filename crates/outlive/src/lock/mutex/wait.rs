@@ -1,5 +1,7 @@
 //! How a thread waits for a lock: spinning, sleeping on word and token, looking for deaths.
 
+use std::cell::Cell;
+
 use super::word::{CALLS, ID, Refused, World};
 use crate::node::threads::tokens::{Threads, Token, Verdict, node_of, ordinal_of};
 use crate::os::death::robust;
@@ -12,7 +14,6 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind};
-use std::cell::Cell;
 
 /// Most rounds of spinning before a sleep.
 const SPIN_MAX: u32 = 60;
@@ -68,7 +69,7 @@ pub(in crate::lock) struct Waiter<'a> {
     /// Dead by its node's file lock, whatever its token says.
     gone: u64,
     slept: bool,
-    /// Since it first looked asleep: for sleeps that cannot be on tokens, too.
+    /// Since its first sleep that could not be on a token, too.
     looks: Cell<Option<Looks>>,
     /// Wake-ups in vain.
     passed_over: u32,
