@@ -94,7 +94,7 @@ impl Model {
 
     /// Whether a wake for the same lock may have gone to one that is stopped: it, or the slice of
     /// another's sleep, comes later.
-    fn is_beside_stopped(&self, step: &Step) -> bool {
+    pub(super) fn is_beside_stopped(&self, step: &Step) -> bool {
         self.stopped_beside(step).next().is_some()
     }
 

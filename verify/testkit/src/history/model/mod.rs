@@ -290,6 +290,9 @@ impl Model {
             self.ordinals.left = Some([step.arg("nodes"), step.arg("threads")]);
             return;
         }
+        if step.verb == Verb::Stop {
+            self.stops(step.member);
+        }
         let member = self.members.entry(step.member).or_default();
         match step.verb {
             Verb::Start => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::state::waits::Told;
 use super::{Kind, Life, Model};
 use crate::history::step::{Handle, Step, Verb};
 
@@ -104,8 +105,25 @@ impl Model {
     pub(super) fn is_beside_late(&self, step: &Step) -> bool {
         let object = self.waits_to_take(step);
         let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        let late = waits.filter(|s| self.may_oversleep.contains(&(s.member, s.thread)));
+        let late = waits
+            .filter(|s| self.may_oversleep.contains(&(s.member, s.thread)) || self.nobody_hears(s));
         late.into_iter().any(|s| self.waits_to_take(s) == object)
+    }
+
+    /// Whether that wait may have ended although nobody waited for its answer: a stopped process
+    /// waits for the same lock.
+    fn nobody_hears(&self, step: &Step) -> bool {
+        let asleep = self.sleeps.get(&(step.member, step.thread)) == Some(&Told::No);
+        let stopped = self.members.get(&step.member).is_some_and(|m| m.stopped);
+        !asleep && !stopped && self.is_beside_stopped(step)
+    }
+
+    /// A process stops: it keeps what it may have been given unheard.
+    pub(super) fn stops(&mut self, member: usize) {
+        let waits = self.members.get(&member).map(|m| m.threads.values().flatten());
+        let unheard = waits.into_iter().flatten().filter(|step| self.nobody_hears(step));
+        let unheard: Vec<_> = unheard.map(|step| (step.member, step.thread)).collect();
+        self.may_oversleep.extend(unheard);
     }
 
     /// The long waits that can end now.

@@ -166,7 +166,7 @@ pub(in crate::history) struct Model {
     pub(super) clock: u64,
     /// Threads that waited for a mutex while nobody could say what comes of it.
     pub(super) excused: BTreeSet<(usize, usize)>,
-    /// Threads whose wake may have gone to one that died.
+    /// Threads whose wake may have gone to one that died, or whose answer nobody waited for.
     pub(super) may_oversleep: BTreeSet<(usize, usize)>,
     /// Threads that wait for each other, as far as another one has noticed.
     pub(super) circled: BTreeSet<(usize, usize)>,
