@@ -182,8 +182,12 @@ fn reclaim_held(
     out.files += removing.remove_unfinished()?;
     // A live consumer ends its lanes itself.
     let Some(unserved) = unserved(removing, dir)? else {
-        let consumer =
-            Table::open_existing(dir, domain).ok().and_then(|table| table.owner().node());
+        let consumer = match Table::open_existing(dir, domain) {
+            Ok(table) => table.owner().node(),
+            Err(e) if e.is_absent() || fault("reclaim.unknown_is_busy") => None,
+            // Who it is is not known, which is no reason to wait for it.
+            Err(e) => return Err(e),
+        };
         return Ok(Reclaimed { busy: consumer.is_none(), living: Vec::from_iter(consumer), ..out });
     };
     let (mut kept, mut unknown) = (0, None);

@@ -459,6 +459,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::failures::refused::a_ring_stays_while_its_reader_cannot_be_asked")],
     ),
     fault(
+        "reclaim.unknown_is_busy",
+        "a consumer that cannot be looked up is waited for, as one that just begins",
+        &[History("no-wait-for-a-consumer-that-cannot-be-mapped")],
+    ),
+    fault(
         "reclaim.unknown_is_drained",
         "a lane that cannot be looked into counts as drained",
         &[BLIND],
