@@ -119,6 +119,23 @@ impl Child {
         self.wait()
     }
 
+    /// Ended as the kernel does where memory is out, then reaped. For root, who shields all others
+    /// by an `oom_score_adj` of -1000, which the child had inherited.
+    ///
+    /// # Errors
+    /// Those of asking; `TimedOut` if the kernel does not end it.
+    pub fn kill_for_memory(&mut self) -> io::Result<Exit> {
+        std::fs::write(format!("/proc/{}/oom_score_adj", self.pid), "1000")?;
+        for _ in 0..5 {
+            std::fs::write("/proc/sysrq-trigger", "f")?;
+            // The kernel passes over who is just beginning or ending.
+            if let Some(exit) = self.wait_timeout(Duration::from_secs(4)) {
+                return Ok(exit);
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
     /// Waits until the child ended.
     pub fn wait(&mut self) -> Exit {
         loop {

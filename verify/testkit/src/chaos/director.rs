@@ -353,7 +353,11 @@ impl Director<'_> {
         let member = &mut self.members[i];
         let Some(child) = &mut member.child else { return };
         self.board.slot(i).killed.store(member.lives as u64, Release);
-        child.kill();
+        if self.plan.out_of_memory {
+            child.kill_for_memory().expect("root, in a process that is shielded");
+        } else {
+            child.kill();
+        }
         self.report.kills += 1;
         self.bury(i);
     }

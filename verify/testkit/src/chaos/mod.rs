@@ -47,6 +47,8 @@ pub struct Plan {
     pub lasts: Duration,
     /// A fault that the harness commits itself, to see whether it finds it.
     pub sabotage: Option<Sabotage>,
+    /// The kernel kills, as where memory is out: see `Child::kill_for_memory`.
+    pub out_of_memory: bool,
 }
 
 /// See [`Plan::sabotage`].

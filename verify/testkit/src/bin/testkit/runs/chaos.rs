@@ -22,11 +22,16 @@ pub(crate) struct ChaosArgs {
     /// A fault that the harness commits itself: it must be found
     #[arg(long)]
     sabotage: Option<Sabotage>,
+    /// The kernel's OOM killer does it; for root, with an oom_score_adj of -1000, on a machine
+    /// that has nothing else to lose
+    #[arg(long)]
+    out_of_memory: bool,
 }
 
 pub(crate) fn run(args: &ChaosArgs) -> ExitCode {
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    let plan = Plan { seed, lasts: args.lasts, sabotage: args.sabotage };
+    let ChaosArgs { lasts, sabotage, out_of_memory, .. } = *args;
+    let plan = Plan { seed, lasts, sabotage, out_of_memory };
     args.slow.apply();
     testkit::temp::remove_leftovers();
     match run_plan(&plan) {
