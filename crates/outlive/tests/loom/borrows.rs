@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::shared::{Chunk, Ring, words};
 use crate::sync::Ordering::Relaxed;
@@ -97,7 +97,7 @@ impl World {
 }
 
 fn one_subscriber() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = World::new();
         let publisher = thread::spawn({
             let world = Arc::clone(&world);
@@ -115,7 +115,7 @@ fn one_subscriber() {
 /// The sample of message 0 ends in a thread of its own, while its subscriber goes on with the
 /// same hazard word.
 fn a_sample_elsewhere() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = World::new();
         assert_eq!(world.borrow(0), Some(0));
         let spawn = |run: fn(&World)| {

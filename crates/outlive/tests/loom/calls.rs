@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
-use loom::sync::{Condvar, Mutex};
-use loom::thread;
+use crate::loom::sync::{Condvar, Mutex};
+use crate::loom::thread;
 
 use crate::shared::Ring;
 use crate::sync::Ordering::{Acquire, Release};
@@ -137,7 +137,7 @@ impl World {
 }
 
 fn waiting_for(messages: u64, steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new());
         let publisher = thread::spawn({
             let world = Arc::clone(&world);
@@ -184,7 +184,7 @@ fn a_death_taken_without_a_look_at_the_token_is_lost() {
 /// The request was raised before, and is armed for another socket: a wait set takes over from the
 /// subscriber's own descriptor.
 fn armed_for_another_socket() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = Arc::new(World::new());
         world.request().arm(7, 1);
         let sleeper = thread::spawn({

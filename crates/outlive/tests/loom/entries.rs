@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::shared::Ring;
 use crate::sync::Ordering::Relaxed;
@@ -55,7 +55,7 @@ impl Subscriber {
 /// Messages up to `first` are there already; `first` and the next are published while the
 /// subscriber, which has read none, reads. The publisher is killed after `steps` stores.
 fn while_reading(depth: u64, first: u64, steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let ring = Arc::new(Ring::new(depth));
         (0..first).for_each(|n| publish(&ring, n));
         let publisher = thread::spawn({

@@ -1,7 +1,7 @@
 //! The kernel's futex for one sleeper: it compares under a lock that a wake takes too, so that
 //! the wake comes before the comparison or finds the sleeper.
 
-use loom::sync::{Condvar, Mutex};
+use crate::loom::sync::{Condvar, Mutex};
 
 use crate::sync::step;
 

@@ -1,7 +1,7 @@
 //! The kernel as locks need it: a futex for several sleepers, words that tell of a thread's death,
 //! and what it does for a thread that dies with a pending operation.
 
-use loom::sync::{Condvar, Mutex};
+use crate::loom::sync::{Condvar, Mutex};
 
 use crate::futex::address;
 use crate::lock::mutex::word::{ID, Refused, World};
@@ -146,7 +146,7 @@ impl World for Side<'_> {
     fn nap(&mut self, _: &AtomicU64, _: u64, _: u64) {}
 
     fn pause(&mut self) {
-        loom::thread::yield_now();
+        crate::loom::thread::yield_now();
     }
 
     fn wake(&self, word: &AtomicU64, n: i32) -> i64 {

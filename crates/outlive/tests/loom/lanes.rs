@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Count;
 use std::sync::atomic::Ordering::SeqCst;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::position::{Place, Position};
@@ -120,7 +120,7 @@ impl Lane {
 /// Where the two ends take turns, more switches than elsewhere: a ring of two records passes from
 /// hand to hand five times for three messages.
 fn explore(model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
+    let mut builder = crate::loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(5));
     builder.check(model);
 }
@@ -144,7 +144,7 @@ fn lane(shape: Shape, capacity: u64, messages: u64, steps: u32) {
 
 /// A consumer killed after `steps` stores, and its successor, while a producer sends.
 fn take_over(shape: Shape, capacity: u64, messages: u64, steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let lane = Arc::new(Lane::new(shape, capacity));
         let producer = thread::spawn({
             let lane = Arc::clone(&lane);
@@ -174,7 +174,7 @@ fn take_over(shape: Shape, capacity: u64, messages: u64, steps: u32) {
 fn jump(steps: u32) -> bool {
     let whole = Arc::new(Count::new(0));
     let told = Arc::clone(&whole);
-    loom::model(move || {
+    crate::loom::model(move || {
         const BATCH: u64 = 3;
         let lanes = [Lane::new(RUNS, 256), Lane::new(RUNS, 256)];
         for (k, lane) in lanes.iter().enumerate() {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::shared::{Ring, words};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
@@ -149,7 +149,7 @@ impl World {
 
 /// The publisher acknowledges the subscriber while that one, which has attached, reads.
 fn joining(admit: Admit) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new());
         world.attach();
         let publisher = thread::spawn({
@@ -164,7 +164,7 @@ fn joining(admit: Admit) {
 
 /// The publisher knows the subscriber already when that one attaches and borrows.
 fn attaching() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = Arc::new(World::new());
         world.admit();
         let publisher = thread::spawn({
@@ -186,7 +186,7 @@ fn attaching() {
 /// A place is reused for another port of our node, while we ask whether it names ours, which has
 /// the number of the port that it named before.
 fn reused_place() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let place = Arc::new(words(4));
         listing(&place).name(3, 7);
         let owner = thread::spawn({
@@ -205,7 +205,7 @@ fn reused_place() {
 /// The last sample ends in a thread of its own; its subscriber sees that and closes the port; the
 /// publisher sees that and looks at no hazard any more.
 fn leaving() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = Arc::new(World::new());
         world.admit();
         world.attach();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::kernel::{Kernel, Side};
 use crate::lock::mutex::word::{Gate, Got, Refused};
@@ -78,7 +78,7 @@ impl World {
 
 /// Two threads that take turns; each is killed after so many steps.
 fn turns(steps: [u32; 2], greedy: bool) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new());
         let run = move |world: &World, id: u64| {
             world.kernel.thread(id, steps[id as usize - 1], |side| {
@@ -119,7 +119,7 @@ fn a_holder_or_waiter_is_killed_anywhere() {
 
 /// Thread 1 holds the lock; thread 2 waits, and is killed after so many steps; thread 3 waits too.
 fn two_waiters(steps: u32, greedy: bool) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new());
         assert!(world.gate().take_free(1));
         let waiter = |id: u64, steps| {

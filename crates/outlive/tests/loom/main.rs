@@ -40,12 +40,18 @@ mod kernel;
 mod lanes;
 mod listings;
 mod locks;
+#[cfg(miri)]
+#[path = "miri.rs"]
+mod loom;
 mod realtime;
 mod rwlocks;
 mod sets;
 mod shared;
 mod sleeps;
 mod sync;
+
+#[cfg(not(miri))]
+use ::loom;
 
 #[path = "../../src/lock"]
 mod lock {

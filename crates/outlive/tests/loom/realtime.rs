@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::rt::channel::{four_slot, ring};
 use crate::rt::stages::signal;
@@ -29,7 +29,7 @@ fn newest(reading: &AtomicU64, writers: &[AtomicU64]) -> u64 {
 
 /// A writer that is killed after `steps` stores, and a reader that looks `looks` times.
 fn latest(values: u64, looks: u32, steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let own = Arc::new(words(four_slot::words(BODY)));
         let reading = Arc::new(AtomicU64::new(0));
         let writer = thread::spawn({
@@ -87,7 +87,7 @@ fn a_relaxed_choice_of_slot_shows_a_value_before_its_words() {
 }
 
 fn every(depth: usize, values: u64) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let own = Arc::new(words(ring::words(depth, BODY)));
         let position = Arc::new(AtomicU64::new(0));
         let writer = thread::spawn({
@@ -133,7 +133,7 @@ fn a_relaxed_pop_reads_a_value_before_it_is_there() {
 
 /// The sleeper either sees the cycle or is woken.
 fn hand_over() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let (done, request) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let teller = thread::spawn({
             let (done, request) = (Arc::clone(&done), Arc::clone(&request));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::kernel::{Kernel, Side};
 use crate::lock::mutex::word::{ALL, Gate, Got, Refused};
@@ -107,7 +107,7 @@ enum Does {
 
 /// Two threads; each is killed after so many steps. A third writes at the end.
 fn both(does: [Does; 2], steps: [u32; 2], claimed: bool) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new(claimed));
         let run = move |world: &World, id: u64| {
             let at = id as usize - 1;
@@ -161,7 +161,7 @@ fn a_writer_is_killed_anywhere() {
 
 /// A writer lets go and its thread ends while a reader looks at it.
 fn a_writer_ends() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let world = Arc::new(World::new(true));
         let writer = thread::spawn({
             let world = Arc::clone(&world);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::kernel::{Kernel, Side};
 use crate::lock::mutex::word::{ALL, World as _};
@@ -38,7 +38,7 @@ fn rivals() -> (usize, u64, u64) {
 
 #[test]
 fn two_ids_for_one_place_are_both_found() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let (len, one, other) = rivals();
         let set = Arc::new(Set::new(len));
         let rival = thread::spawn({
@@ -55,7 +55,7 @@ fn two_ids_for_one_place_are_both_found() {
 
 /// An id is inserted and removed while another is inserted; whoever sees one sees what was before.
 fn coming_and_going() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let set = Arc::new(Set::new(2));
         let other = thread::spawn({
             let set = Arc::clone(&set);
@@ -83,7 +83,7 @@ fn ids_come_and_go() {
 
 #[test]
 fn the_same_id_twice_is_one_member() {
-    loom::model(|| {
+    crate::loom::model(|| {
         let set = Arc::new(Set::new(3));
         let other = thread::spawn({
             let set = Arc::clone(&set);
@@ -99,7 +99,7 @@ fn the_same_id_twice_is_one_member() {
 #[test]
 fn an_inserter_is_killed_anywhere() {
     for steps in 0..4 {
-        loom::model(move || {
+        crate::loom::model(move || {
             let (len, one, other) = rivals();
             let set = Arc::new(Set::new(len));
             assert!(set.places().insert(one).unwrap());
@@ -118,7 +118,7 @@ fn an_inserter_is_killed_anywhere() {
 #[test]
 fn an_id_beyond_the_reach_is_not_found() {
     let lost = || {
-        loom::model(|| {
+        crate::loom::model(|| {
             let (len, one, other) = rivals();
             let set = Set::new(len);
             assert!(set.places().insert(one).unwrap() && set.places().insert(other).unwrap());
@@ -166,7 +166,7 @@ impl Semaphore {
 }
 
 fn permits(steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let semaphore = Arc::new(Semaphore {
             bell: AtomicU64::new(0),
             sleepers: AtomicU64::new(0),

@@ -1,6 +1,6 @@
 //! The shared memory of the models: a ring, and chunks that are plain memory.
 
-use loom::cell::UnsafeCell;
+use crate::loom::cell::UnsafeCell;
 
 use crate::sync::AtomicU64;
 use crate::topic::ring::entries::{ENTRY_HEAD_WORDS, Entry};

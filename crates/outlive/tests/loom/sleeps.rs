@@ -10,7 +10,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use loom::thread;
+use crate::loom::thread;
 
 use crate::futex::{Futex, address};
 use crate::os::time::deadline::Deadline;
@@ -138,7 +138,7 @@ impl World {
 }
 
 fn sleeping_for(messages: u64, by: By, steps: u32) {
-    loom::model(move || {
+    crate::loom::model(move || {
         let world = Arc::new(World::new(by));
         let publisher = thread::spawn({
             let world = Arc::clone(&world);

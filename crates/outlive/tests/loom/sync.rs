@@ -6,19 +6,20 @@ use std::cell::Cell;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-pub(crate) use loom::sync::atomic::{Ordering, fence};
+pub(crate) use crate::loom::sync::atomic::{Ordering, fence};
 
 macro_rules! atomic {
     ($name:ident, $int:ty) => {
         #[derive(Debug)]
-        pub(crate) struct $name(loom::sync::atomic::$name);
+        pub(crate) struct $name(crate::loom::sync::atomic::$name);
 
         impl $name {
             pub(crate) fn new(value: $int) -> Self {
-                Self(loom::sync::atomic::$name::new(value))
+                Self(crate::loom::sync::atomic::$name::new(value))
             }
 
             pub(crate) fn load(&self, order: Ordering) -> $int {
+                may_pause();
                 self.0.load(order)
             }
 
@@ -102,14 +103,22 @@ pub(crate) fn time_passes() {
     }
 }
 
-loom::thread_local! {
+crate::loom::thread_local! {
     static STEPS_LEFT: Cell<u32> = Cell::new(u32::MAX);
 }
 
 struct Killed;
 
+/// loom goes on with another thread wherever that may matter.
+#[cfg(not(miri))]
+fn may_pause() {}
+
+#[cfg(miri)]
+use crate::loom::may_pause;
+
 /// One visible step of this thread; does not return if the thread is to die before it.
 pub(crate) fn step() {
+    may_pause();
     STEPS_LEFT.with(|left| match left.get() {
         0 => resume_unwind(Box::new(Killed)),
         u32::MAX => {}
@@ -133,13 +142,21 @@ fn is_kill(why: &(dyn Any + Send)) -> bool {
     why.is::<Killed>()
 }
 
-thread_local! {
+std::thread_local! {
     // loom runs the threads of a model on the thread of its test.
     static PLANTED: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
+pub(crate) fn planted() -> Option<&'static str> {
+    PLANTED.get()
+}
+
+pub(crate) fn plant(fault: Option<&'static str>) {
+    PLANTED.set(fault);
+}
+
 pub(crate) fn fault(name: &str) -> bool {
-    PLANTED.get() == Some(name)
+    planted() == Some(name)
 }
 
 pub(crate) fn unless_fault(name: &str, order: Ordering) -> Ordering {
@@ -148,18 +165,28 @@ pub(crate) fn unless_fault(name: &str, order: Ordering) -> Ordering {
 
 /// Asserts that `model` fails with the fault `name` planted.
 pub(crate) fn caught(name: &'static str, model: impl Fn()) {
-    PLANTED.set(Some(name));
+    // A race or a deadlock ends Miri, so that each of its runs has one mutant, or none.
+    #[cfg(miri)]
+    if crate::loom::mutant().as_deref() != Some(name) {
+        return;
+    }
+    plant(Some(name));
     let caught = catch_unwind(AssertUnwindSafe(model)).is_err();
-    PLANTED.set(None);
+    plant(None);
     assert!(caught, "nothing noticed the fault {name}");
     // Not `eprintln`, which the test runner keeps to itself: the runner of all faults reads it.
     let _ = writeln!(std::io::stderr(), "caught: {name}");
+    #[cfg(miri)]
+    std::process::exit(0);
 }
 
 /// Asserts that `model` does not fail with the fault `name` planted: it cannot tell, and its
 /// place says why.
 pub(crate) fn not_caught(name: &'static str, model: impl Fn()) {
-    PLANTED.set(Some(name));
+    if cfg!(miri) {
+        return; // what loom cannot tell Miri may
+    }
+    plant(Some(name));
     model();
-    PLANTED.set(None);
+    plant(None);
 }
