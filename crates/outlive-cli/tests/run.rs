@@ -277,9 +277,9 @@ fn a_relative_directory_is_the_same_for_all_of_the_robot() {
 #[test]
 fn whatever_a_killed_supervisor_left_the_next_one_finds() {
     let kills = std::env::var("OUTLIVE_RUN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
-    // A kill and a start take a second, on a busy machine some.
+    // A kill and a start take a second, on an emulated machine ten or twenty.
     let robot = Robot::at(
-        Home::lasting("run-killed", Duration::from_secs(12 * kills)),
+        Home::lasting("run-killed", Duration::from_secs(60 + 30 * kills)),
         &format!(
             "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
              [process.camera]\ncommand = {IDLE}\nafter = 'core'\n\
