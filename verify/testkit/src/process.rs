@@ -262,15 +262,12 @@ pub fn thread_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// Whether the thread, of whatever process, is inside a futex system call that sleeps.
-pub fn sleeps_on_futex(thread: i32) -> bool {
-    const FUTEX_WAITV: i64 = 449;
-    system_call(thread).is_some_and(|n| n == libc::SYS_futex || n == FUTEX_WAITV)
-}
-
-/// Whether it is inside a system call that waits for a futex or for descriptors.
+/// Whether the thread, of whatever process, is inside a system call that waits for a futex or for
+/// descriptors, as long waits do without `futex_waitv`.
 pub fn sleeps(thread: i32) -> bool {
-    sleeps_on_futex(thread) || system_call(thread) == Some(libc::SYS_ppoll)
+    const FUTEX_WAITV: i64 = 449;
+    let waits = [libc::SYS_futex, FUTEX_WAITV, libc::SYS_ppoll];
+    system_call(thread).is_some_and(|n| waits.contains(&n))
 }
 
 /// The system call that a thread is inside of; `None` while it runs.

@@ -13,7 +13,7 @@ use outlive::lock::LockError;
 use outlive::topic::Event;
 use outlive::{Domain, Node, NodeBuilder, NodeId};
 use testkit::actor::{await_cue, say};
-use testkit::process::{sleeps_on_futex, thread_id, wait_until};
+use testkit::process::{sleeps, thread_id, wait_until};
 use testkit::spawn::{Role, spawn_program, spawn_test};
 use testkit::{Actor, TempDomain, Watchdog, role};
 
@@ -108,7 +108,7 @@ fn member(role: &Role) {
             watch.wait(LONG)
         });
         let thread = told.recv().unwrap();
-        assert!(wait_until(LONG, || sleeps_on_futex(thread)));
+        assert!(wait_until(LONG, || sleeps(thread)));
         say("sleeps");
         assert!(sleeper.join().unwrap());
     });

@@ -80,7 +80,7 @@ fn killed_and_told_at_once(actor: &mut Actor, watch: Watch) {
             watch.wait(LONG)
         });
         let thread = told.recv().unwrap();
-        assert!(wait_until(LONG, || process::sleeps_on_futex(thread)));
+        assert!(wait_until(LONG, || process::sleeps(thread)));
         assert_eq!(actor.kill(), Exit::Signal(libc::SIGKILL));
         assert!(sleeper.join().unwrap());
     });
@@ -166,7 +166,7 @@ fn sleepers<'s>(
         .collect();
     for _ in 0..sleepers.len() {
         let thread = told.recv().unwrap();
-        assert!(wait_until(LONG, || process::sleeps_on_futex(thread)));
+        assert!(wait_until(LONG, || process::sleeps(thread)));
     }
     sleepers
 }

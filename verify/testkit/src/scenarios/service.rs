@@ -8,7 +8,7 @@ use outlive::{Client, Deadline, ErrorKind, Node, Server};
 
 use super::queue::LONG;
 use super::{audit, node, nothing_left, text};
-use crate::process::{sleeps_on_futex, thread_id, wait_until};
+use crate::process::{sleeps, thread_id, wait_until};
 use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 const SERVICE: &str = "/sweep/service";
@@ -234,7 +234,7 @@ impl Scenario for Step {
             }
         }));
         let thread = is_ready.recv().map_err(|e| e.to_string())?;
-        if wait_until(LONG, || sleeps_on_futex(thread)) {
+        if wait_until(LONG, || sleeps(thread)) {
             Ok(())
         } else {
             Err("the client does not fall asleep".into())

@@ -309,7 +309,7 @@ impl Scenario for Wake {
             }
         }));
         let thread = is_ready.recv().map_err(|e| e.to_string())?;
-        if crate::process::wait_until(LONG, || crate::process::sleeps_on_futex(thread)) {
+        if crate::process::wait_until(LONG, || crate::process::sleeps(thread)) {
             Ok(())
         } else {
             Err("the survivor does not fall asleep".into())

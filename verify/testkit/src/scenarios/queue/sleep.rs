@@ -12,7 +12,7 @@ use super::{
     Consuming, LANE_BYTES, LANE_MESSAGES, LONG, Large, Producing, QUEUE, consumer, drain, producer,
     resume, send, warm_up,
 };
-use crate::process::{sleeps_on_futex, thread_id, wait_until};
+use crate::process::{sleeps, thread_id, wait_until};
 use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 /// A survivor whose thread sleeps until the victim does something, or dies.
@@ -32,7 +32,7 @@ fn asleep(
         body()
     });
     let id = is_ready.recv().map_err(|e| e.to_string())?;
-    if wait_until(LONG, || sleeps_on_futex(id)) {
+    if wait_until(LONG, || sleeps(id)) {
         Ok(thread)
     } else {
         Err("the survivor does not fall asleep".into())
