@@ -23,6 +23,7 @@ fn wrong_usage_and_illegal_names_are_2() {
         "clean --frobnicate",
         // Well-formed, yet no names or sizes of ours.
         "topic echo /a//b --timeout 0",
+        "record /a//b",
         "topic pub /.. --from-stdin --frame-bytes 4",
         "topic pub /a --from-stdin --frame-bytes 4 --depth 100000",
         "node list --domain a/b",

@@ -1,10 +1,10 @@
 //! `outlive record`: topics that were asked for and are not there.
 
-use outlive::Domain;
+use outlive::{Domain, ErrorKind};
 use outlive_record::{Progress, Recorder, Selection};
 
 use crate::absent::nobody;
-use crate::exit::note;
+use crate::exit::{Failure, note};
 use crate::topic;
 
 /// What was asked for, apart from topics that are excluded.
@@ -34,6 +34,15 @@ impl Asked {
         }
         let patterns = patterns.into_iter().cloned().collect();
         Self { names, patterns, is_all: topics.is_empty(), is_alone: false }
+    }
+
+    /// Refuses what no topic can be called: it would be waited for in vain.
+    pub(super) fn must_be_names(&self, domain: &Domain) -> Result<(), Failure> {
+        let mut errors = self.names.iter().filter_map(|name| domain.find_topic(name).err());
+        match errors.find(|e| e.kind() == ErrorKind::InvalidName) {
+            Some(e) => Err(e.into()),
+            None => Ok(()),
+        }
     }
 
     /// Says what is waited for, what may have been meant, and if nobody is here.

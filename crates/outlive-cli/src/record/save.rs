@@ -168,6 +168,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         ..RecordOptions::default()
     };
     let node = options.node("record")?;
+    asked.must_be_names(&Domain::of_node(&node))?;
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| format!("record_{}.mcap", file_stamp()).into());
     let mut recorder = Recorder::start(&node, selection, &output, record_options)?;
