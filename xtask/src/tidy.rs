@@ -12,7 +12,7 @@
 //! | | `mod.rs` a head |
 //! | `circles` | no files of a crate use each other in a circle |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
-//! | `walk` | the files that one-message.md names have the functions that it names |
+//! | `walk` | one-message.md names functions that its files have, and no file twice in a way |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
 //! | `examples` | each public type, trait and free function of the core shows its use |
 

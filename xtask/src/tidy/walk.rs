@@ -1,4 +1,4 @@
-//! The walk of one message names functions that exist.
+//! The walk of one message names functions that exist, and in each way a file once.
 
 use super::finding::Finding;
 use super::tree::{Source, Tree};
@@ -8,17 +8,25 @@ const PAGE: &str = "docs/internals/one-message.md";
 const CORE: &str = "crates/outlive/src/";
 
 /// A row `file | functions | what` of the page: the file has each of the functions. Files are
-/// relative to the folder in the heading above, `## Publish (topic/)`, or to the core.
+/// relative to the folder in the heading above, `## Publish (topic/)`, or to the core. A table is
+/// one way, which goes back to no file that it has left.
 pub(super) fn named(tree: &Tree) -> Vec<Finding> {
     let page = tree.files.iter().find(|f| f.path == PAGE);
-    let (mut findings, mut folder, mut rows) = (Vec::new(), "", 0);
+    let (mut findings, mut folder, mut rows, mut way) = (Vec::new(), "", 0, Vec::new());
     for (i, line) in page.map_or("", |page| &page.text).lines().enumerate() {
         if line.starts_with("## ") {
             folder = spans(line).find(|span| span.ends_with('/')).unwrap_or_default();
         }
+        if !line.starts_with('|') {
+            way.clear();
+        }
         let Some((file, functions)) = row(line) else { continue };
         rows += 1;
         let mut say = |text| findings.push(Finding::new(PAGE, i + 1, text));
+        if way.contains(&file) {
+            say(format!("{file} is in this way already: one line with all its functions"));
+        }
+        way.push(file);
         let places = [format!("{CORE}{folder}{file}"), format!("{CORE}{file}")];
         let there = |place: &String| tree.files.iter().find(|f| f.path == *place);
         let Some(source) = places.iter().find_map(there) else {
@@ -96,6 +104,16 @@ mod tests {
             assert!(found.len() == 1 && found[0].starts_with("2 "), "{row}: {found:?}");
             assert!(found[0].contains(wrong), "{row}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_comes_again_in_one_way_is_found() {
+        let row = "| `lane/tail.rs` | `begin` | |\n";
+        let page =
+            format!("## Send (`queue/`)\n{row}\nThen:\n\n{row}| `os/clock.rs` | `now` | |\n{row}");
+        let found = found(&page);
+        assert!(found.len() == 1 && found[0].starts_with("8 "), "{found:?}");
+        assert!(found[0].contains("already"), "{found:?}");
     }
 
     #[test]
