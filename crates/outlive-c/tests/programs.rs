@@ -71,7 +71,9 @@ fn compile(compiler: &str, standard: &str, source: &Path, to: &Path) {
 fn run(compiler: &str, standard: &str, source: &str) -> String {
     let source = here().join(source);
     let stem = source.file_stem().unwrap().to_string_lossy().into_owned();
-    let label: String = format!("{compiler}-{standard}-{stem}");
+    // Options with paths in them make a name too long for a file.
+    let options: Vec<_> = standard.split(' ').filter(|option| !option.contains('/')).collect();
+    let label = format!("{compiler}-{}-{stem}", options.join("-"));
     let temp = Temp::new(&label.replace(|c: char| !c.is_alphanumeric(), "_"));
     let program = temp.0.join(&stem);
     compile(compiler, standard, &source, &program);
@@ -345,6 +347,52 @@ fn messages_of_protocol_buffers_travel_as_they_are() {
         let said = run(compiler, &standard, "tests/cpp/protobuf.cpp");
         assert!(said.contains("protobuf: messages as they are"), "{compiler} {standard}: {said}");
     }
+}
+
+/// How to compile with FlatBuffers, which `outlive/flatbuffers.hpp` is made for, and with what
+/// flatc makes of our files; `None` if they are not there.
+fn flatbuffers(temp: &Temp) -> Option<String> {
+    if !Path::new("/usr/include/flatbuffers/flatbuffers.h").exists() || !has("flatc") {
+        return None;
+    }
+    let mut flatc = Command::new("flatc");
+    flatc.args(["--cpp", "--bfbs-gen-embed", "-o"]).arg(&temp.0);
+    succeeds(flatc.args(["route.fbs", "other.fbs"]).current_dir(here().join("tests/cpp")));
+    Some(format!("-isystem {}", temp.0.display()))
+}
+
+#[test]
+fn flatbuffers_are_built_and_read_in_shared_memory() {
+    let temp = Temp::new("flatbuffers");
+    let Some(flags) = flatbuffers(&temp) else { return };
+    for (compiler, standard) in cpp_ways() {
+        let standard = format!("{} {flags}", sanitized(compiler, standard));
+        let said = run(compiler, &standard, "tests/cpp/flatbuffers.cpp");
+        assert!(said.contains("flatbuffers: in shared memory"), "{compiler} {standard}: {said}");
+    }
+}
+
+/// How to compile with Arrow, which `outlive/arrow.hpp` is made for: that of pyarrow, which the
+/// tests of Python have anyway; `None` if it is not there.
+fn arrow() -> Option<String> {
+    let python = here().join("../../.venv/bin/python");
+    let asks = "import glob, pyarrow as a; d, = a.get_library_dirs()[-1:]; \
+                print(a.get_include(), d, *glob.glob(d + '/libarrow.so.*'))";
+    let said = Command::new(python).args(["-c", asks]).output().ok()?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let [include, libraries, library] = said.split_whitespace().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    // A library that is linked before the objects that need it.
+    Some(format!("-isystem {include} -Wl,--no-as-needed {library} -Wl,-rpath,{libraries}"))
+}
+
+#[test]
+fn tables_of_arrow_are_written_and_read_in_shared_memory() {
+    let Some(flags) = arrow() else { return };
+    // The library was made for GCC's standard library, and is not instrumented.
+    let said = run(cpp_compilers()[0], &format!("c++20 {flags}"), "tests/cpp/arrow.cpp");
+    assert!(said.contains("arrow: in shared memory"), "{said}");
 }
 
 /// What `outlive types import --cdr` wrote, over Fast-CDR of eProsima, which `outlive/cdr.hpp` is

@@ -389,6 +389,10 @@ template <class E> struct payload<E[]> {
     static std::size_t size(view value) { return value.size_bytes(); }
 };
 
+/// Whether a library writes it in place, as bytes.
+template <class T>
+concept lent_as_bytes = requires { payload<T>::is_lent_as_bytes; };
+
 /// Largest value that `*` of a sample, message or reply without a name copies.
 inline constexpr std::size_t small_bytes = 4096;
 template <class T>

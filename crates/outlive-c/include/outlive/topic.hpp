@@ -219,6 +219,12 @@ template <class T> class publisher {
         }
         return lend<T>(*size);
     }
+    /// A slot of `bytes`, for a library that writes its encoding in place.
+    expected<outlive::loan<T>> loan(std::size_t bytes)
+        requires detail::lent_as_bytes<T>
+    {
+        return lend<T>(bytes);
+    }
     /// A slot with `header` written, for `count` elements after it.
     template <class H = header_of<T>> // for `loan({...}, count)`
     expected<outlive::loan<T>> loan(const H &header, std::size_t count)

@@ -287,11 +287,13 @@ fn examples_of_cpp() -> Vec<Example> {
 }
 
 /// Headers over libraries of others, and the options to compile with those that are installed.
-fn foreign(temp: &Temp) -> [(&'static str, Option<String>); 4] {
+fn foreign(temp: &Temp) -> [(&'static str, Option<String>); 6] {
     let cdr = "-I../outlive-cli/tests/types/golden_cdr -Wl,--no-as-needed -lfastcdr".to_owned();
     [
+        ("arrow.hpp", arrow()),
         ("cdr.hpp", Path::new("/usr/include/fastcdr/Cdr.h").exists().then_some(cdr)),
         ("eigen.hpp", has_eigen().then(|| format!("-isystem {EIGEN}"))),
+        ("flatbuffers.hpp", flatbuffers(temp)),
         ("msgpack.hpp", has_msgpack().then(String::new)),
         ("protobuf.hpp", protobuf(temp)),
     ]
