@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::about::{ABOUT, EPOCH, FIRST, LOSSES, ROW, RUN};
 use crate::channel::{Form, Source};
-use crate::options::{Compression, Profile, RecordOptions};
+use crate::options::{Profile, RecordOptions};
 use crate::scan::{Item, Limits, Scanner};
 use crate::sink::Sink;
 use crate::writing::{is_being_written, lock, taken};
@@ -152,7 +152,7 @@ impl File {
         }
         let handle = file.try_clone().map_err(wrong)?;
         let bytes = Rc::new(Cell::new(0));
-        let sink = Sink::new(file, bytes.clone(), options.compression == Compression::Zstd);
+        let sink = Sink::new(file, bytes.clone(), options.compression, options.ahead_bytes());
         let wrong = |e| Error::writing(path, e);
         let mut writer = options
             .compression

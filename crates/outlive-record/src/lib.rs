@@ -50,6 +50,7 @@ mod file;
 mod foreign;
 mod json;
 mod options;
+mod pack;
 mod parts;
 mod player;
 mod recorder;

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::Error;
 use crate::ros2::Definitions;
 
+/// Bytes of chunks that may wait for their compression: of the usual size, some for each thread.
+pub(crate) const AHEAD_BYTES: u64 = 32 << 20;
+
 /// How to record.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
@@ -75,6 +78,12 @@ impl RecordOptions {
         self.chunk_bytes.min(most)
     }
 
+    /// Bytes that may wait to be written: not much of a file, which ends when so many are on disk.
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        let most = self.split_bytes.map_or(u64::MAX, |bytes| bytes / 8);
+        AHEAD_BYTES.min(most)
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         let keeps = self.keep_files.or(self.keep_bytes).or(self.free_bytes).is_some();
         if keeps && (!self.splits() || self.last.is_some()) {
@@ -96,25 +105,19 @@ pub enum Compression {
     /// LZ4, fast and common.
     #[default]
     Lz4,
-    /// zstd: somewhat smaller, several times slower.
+    /// zstd: somewhat smaller, several times slower on each core.
     Zstd,
     /// Not at all: for data that does not shrink, such as compressed images.
     None,
 }
 
 impl Compression {
-    /// For a writer into a [`Sink`](crate::sink::Sink).
+    /// For a writer into a [`Sink`](crate::sink::Sink), which compresses.
     pub(crate) fn into_options(self) -> mcap::WriteOptions {
-        let options = mcap::WriteOptions::new().disable_seeking(true);
-        match self {
-            Self::Lz4 => options.compression(Some(mcap::Compression::Lz4)),
-            // The sink has the checksums.
-            Self::Zstd => options
-                .compression(None)
-                .calculate_data_section_crc(false)
-                .calculate_summary_section_crc(false),
-            Self::None => options.compression(None),
-        }
+        let options = mcap::WriteOptions::new().disable_seeking(true).compression(None);
+        // Of what is compressed the sink has the checksums.
+        let sums = self == Self::None;
+        options.calculate_data_section_crc(sums).calculate_summary_section_crc(sums)
     }
 }
 

@@ -10,7 +10,7 @@ use mcap::records::{MessageHeader, Metadata};
 
 use crate::about::{ABOUT, FIRST, LOSSES, RECOVERS, ROW, RUN};
 use crate::channel::Source;
-use crate::options::Compression;
+use crate::options::{AHEAD_BYTES, Compression};
 use crate::scan::Damage;
 use crate::sink::Sink;
 use crate::{Error, Recording};
@@ -87,7 +87,7 @@ fn write(
     mut watch: impl FnMut(u64),
 ) -> Result<Recovered, Error> {
     let wrong = |e| Error::writing(to, e);
-    let sink = Sink::new(file, Rc::default(), compression == Compression::Zstd);
+    let sink = Sink::new(file, Rc::default(), compression, AHEAD_BYTES);
     let mut writer = compression
         .into_options()
         .chunk_size(Some(4 << 20))

@@ -1,22 +1,24 @@
-//! Where `mcap` writes: a file that knows its length, and the chunks of zstd.
+//! Where `mcap` writes: a file that knows its length, and chunks compressed on several cores.
 //!
 //! # Theory of operation
-//! `mcap` compresses zstd only with zstd's C code. Here it writes chunks that are not compressed,
-//! and each is compressed on its way into the file, by a compressor in Rust. What follows finds its
-//! place by asking how far the file is ([`Seek::stream_position`]), so offsets are right; only the
-//! index of a chunk repeats its length, and is changed as it passes by. So are the checksums of the
+//! `mcap` would compress on the thread that records, and zstd only with zstd's C code. Here it
+//! writes chunks that are not compressed. Threads compress them while the next one is gathered, and
+//! all that `mcap` writes goes into the file in its order. So `mcap` knows places as they would be
+//! without compression; between two chunks those differ from the file's by a constant, and what
+//! names places (the indexes, the footer) is changed as it passes by. So are the checksums of the
 //! data and of the index: `mcap` would tell those of other bytes.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
 use crc32fast::Hasher;
 use mcap::records::op;
-use ruzstd::decoding::FrameDecoder;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+use crate::options::Compression;
+use crate::pack::{Packer, Packing};
 
 /// Bytes handed over in one call.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -26,74 +28,261 @@ const HEAD_BYTES: usize = 9;
 const CHUNK_NAME_AT: usize = 28;
 /// In a chunk that is not compressed, before its records: that, an empty name, their length.
 const CHUNK_DATA_AT: usize = CHUNK_NAME_AT + 4 + 8;
-/// In the index of a chunk: where the chunk begins, its length, the length of the table behind.
+/// In the index of a chunk: where the chunk begins, its length, the table of its messages' indexes.
 const INDEX_START_AT: usize = 16;
 const INDEX_LENGTH_AT: usize = 24;
 const INDEX_TABLE_AT: usize = 32;
+/// An entry of that table: a channel, and a place.
+const INDEX_ENTRY_BYTES: usize = 2 + 8;
 /// In a footer, before its checksum: where the index and its table of contents begin.
 const FOOTER_CRC_AT: usize = 16;
-const NAME: &[u8] = b"zstd";
 
 /// A file that knows its length and is never sought in.
 pub(crate) struct Sink {
     to: io::BufWriter<fs::File>,
     bytes: Rc<Cell<u64>>,
-    zstd: Option<Zstd>,
+    queue: Option<Queue>,
 }
 
 /// Records on their way.
-#[derive(Default)]
-struct Zstd {
+struct Queue {
+    packer: Packer,
+    /// Most bytes that wait at once.
+    bytes_max: usize,
     /// The beginning of a record.
     begun: Vec<u8>,
-    /// By where they begin, what chunks that were compressed are long: records and compressed data.
-    chunks: HashMap<u64, (u64, u64)>,
+    /// Bytes that `mcap` has written.
+    said: u64,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    places: Places,
     /// Checksum of what was written of the data, and then of the index.
     sum: Hasher,
     /// The magic bytes at the beginning have passed; the footer has passed.
     head: bool,
     foot: bool,
+    /// Something could not be written: what comes after it would be in its place.
+    broken: Option<io::ErrorKind>,
+}
+
+/// What is written once all before it is.
+enum Waiting {
+    /// Also where it ends, as `mcap` was told.
+    Chunk(Packing, u64),
+    Records(Vec<u8>),
+}
+
+/// For places that `mcap` was told, those in the file.
+#[derive(Default)]
+struct Places {
+    /// Where the distance of both changes: told, and in the file. Ascending.
+    turns: Vec<(u64, u64)>,
+}
+
+impl Places {
+    /// What is written next differs in length.
+    fn turn(&mut self, told: u64, real: u64) {
+        self.turns.push((told, real));
+    }
+
+    fn real(&self, told: u64) -> u64 {
+        let behind = self.turns.partition_point(|(at, _)| *at <= told);
+        let (at, real) = behind.checked_sub(1).map_or((0, 0), |last| self.turns[last]);
+        real + (told - at)
+    }
+
+    /// Replaces a place in `body`, and a length behind it if there is one; how long it is.
+    fn correct(&self, body: &mut [u8], at: usize, length_at: Option<usize>) -> Option<[u64; 2]> {
+        let start = number(body, at)?;
+        let place = self.real(start);
+        body[at..at + 8].copy_from_slice(&place.to_le_bytes());
+        let Some(length_at) = length_at else { return Some([0; 2]) };
+        let length = number(body, length_at)?;
+        let real = self.real(start.checked_add(length)?) - place;
+        body[length_at..length_at + 8].copy_from_slice(&real.to_le_bytes());
+        Some([length, real])
+    }
 }
 
 impl Sink {
-    /// `bytes` counts what was written. `zstd`: chunks are compressed with it.
-    pub(crate) fn new(file: fs::File, bytes: Rc<Cell<u64>>, zstd: bool) -> Self {
+    /// `bytes` counts what was written. About `ahead` bytes may wait for their compression.
+    pub(crate) fn new(
+        file: fs::File,
+        bytes: Rc<Cell<u64>>,
+        compression: Compression,
+        ahead: u64,
+    ) -> Self {
         let to = io::BufWriter::with_capacity(BUFFER_BYTES, file);
-        Self { to, bytes, zstd: zstd.then(Zstd::default) }
+        let queue = Packer::new(compression).map(|packer| Queue {
+            bytes_max: usize::try_from(ahead).unwrap_or(usize::MAX),
+            packer,
+            begun: Vec::new(),
+            said: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            places: Places::default(),
+            sum: Hasher::new(),
+            head: false,
+            foot: false,
+            broken: None,
+        });
+        Self { to, bytes, queue }
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.to.write_all(bytes)?;
-        if let Some(zstd) = &mut self.zstd {
-            zstd.sum.update(bytes);
+        if let Some(queue) = &mut self.queue {
+            queue.sum.update(bytes);
         }
         self.bytes.set(self.bytes.get() + bytes.len() as u64);
         Ok(())
     }
 
-    /// Writes one whole record.
+    /// Takes one whole record.
     fn record(&mut self, record: &[u8]) -> io::Result<()> {
-        let at = self.bytes.get();
-        let Some(zstd) = &mut self.zstd else { return self.put(record) };
-        let (opcode, body) = (record[0], &record[HEAD_BYTES..]);
-        let other = match opcode {
-            op::CHUNK => zstd.chunk(at, body),
-            op::CHUNK_INDEX => zstd.index(body),
-            op::DATA_END => Some(zstd.sum.clone().finalize().to_le_bytes().to_vec()),
-            op::FOOTER => zstd.footer(record),
+        let Some(queue) = &mut self.queue else { return self.put(record) };
+        let (opcode, end) = (record[0], queue.said + record.len() as u64);
+        match opcode {
+            op::CHUNK => {
+                let packing = queue.packer.pack(record);
+                queue.wait_for(Waiting::Chunk(packing, end), record.len());
+                return self.settle(false);
+            }
+            op::DATA_END => self.settle(true)?,
+            _ if !queue.waiting.is_empty() => {
+                if let Some(Waiting::Records(records)) = queue.waiting.back_mut() {
+                    records.extend(record);
+                    queue.waiting_bytes += record.len();
+                } else {
+                    queue.wait_for(Waiting::Records(record.to_vec()), record.len());
+                }
+                return self.settle(false);
+            }
+            _ => {}
+        }
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        let mut body = record[HEAD_BYTES..].to_vec();
+        // What does not look like `mcap`'s passes as it is.
+        let longer = match opcode {
+            op::CHUNK_INDEX => queue.index(&mut body),
+            op::METADATA_INDEX | op::ATTACHMENT_INDEX => queue.places.correct(&mut body, 0, None),
+            op::SUMMARY_OFFSET => queue.places.correct(&mut body, 1, Some(9)),
+            op::DATA_END => queue.end(&mut body),
+            op::FOOTER => queue.footer(&mut body),
             _ => None,
         };
-        let Some(body) = other else { return self.put(record) };
+        if longer.is_none() {
+            return self.put(record);
+        }
         self.put(&[&[opcode][..], &(body.len() as u64).to_le_bytes()].concat())?;
         self.put(&body)?;
-        if let Some(zstd) = self.zstd.as_mut().filter(|_| opcode == op::DATA_END) {
-            zstd.sum = Hasher::new();
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        if opcode == op::DATA_END {
+            queue.sum = Hasher::new();
+        }
+        if HEAD_BYTES + body.len() != record.len() {
+            queue.places.turn(end, self.bytes.get());
         }
         Ok(())
     }
+
+    /// Writes what is ready of all that waits, in order; waits where too much does, or for all.
+    fn settle(&mut self, all: bool) -> io::Result<()> {
+        while let Some(queue) = &mut self.queue
+            && let Some(first) = queue.waiting.front_mut()
+        {
+            let must = all || queue.waiting_bytes > queue.bytes_max;
+            if let Waiting::Chunk(packing, _) = first
+                && !packing.is_ready(must)
+            {
+                break;
+            }
+            let Some(first) = queue.waiting.pop_front() else { break };
+            match first {
+                Waiting::Chunk(packing, end) => {
+                    queue.waiting_bytes -= packing.record().len();
+                    self.chunk(&packing)?;
+                    if let Some(queue) = &mut self.queue {
+                        queue.places.turn(end, self.bytes.get());
+                    }
+                }
+                Waiting::Records(records) => {
+                    queue.waiting_bytes -= records.len();
+                    self.put(&records)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A chunk as it was packed, or as it is where that saves nothing.
+    fn chunk(&mut self, packing: &Packing) -> io::Result<()> {
+        let record = packing.record();
+        let Some((name, packed)) = packing.packed() else { return self.put(record) };
+        let mut head = Vec::with_capacity(HEAD_BYTES + CHUNK_DATA_AT + name.len());
+        let body_bytes = CHUNK_DATA_AT + name.len() + packed.len();
+        head.push(record[0]);
+        head.extend((body_bytes as u64).to_le_bytes());
+        head.extend(&record[HEAD_BYTES..HEAD_BYTES + CHUNK_NAME_AT]);
+        put_name(&mut head, name);
+        head.extend((packed.len() as u64).to_le_bytes());
+        self.put(&head)?;
+        self.put(packed)
+    }
+
+    /// All records that `bytes` complete.
+    fn records(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(queue) = &mut self.queue else { return self.put(bytes) };
+        let mut begun = std::mem::take(&mut queue.begun);
+        // Chunks come whole: they are not copied for this.
+        let mut rest = if begun.is_empty() {
+            bytes
+        } else {
+            begun.extend(bytes);
+            &begun[..]
+        };
+        while let Some(queue) = &mut self.queue
+            && let Some(length) = queue.length(rest).filter(|length| *length <= rest.len())
+        {
+            let (record, behind) = rest.split_at(length);
+            rest = behind;
+            let is_magic = !queue.head || queue.foot;
+            queue.head = true;
+            if is_magic {
+                self.put(record)?
+            } else {
+                self.record(record)?
+            }
+            if let Some(queue) = &mut self.queue {
+                queue.said += length as u64;
+            }
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.begun = rest.to_vec();
+        }
+        Ok(())
+    }
+
+    /// After a failure nothing more is written: it would be in the place of what failed.
+    fn unless_broken(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        if let Some(kind) = self.queue.as_ref().and_then(|queue| queue.broken) {
+            return Err(kind.into());
+        }
+        let done = write(self);
+        if let (Some(queue), Err(error)) = (&mut self.queue, &done) {
+            queue.broken = Some(error.kind());
+            queue.waiting.clear();
+        }
+        done
+    }
 }
 
-impl Zstd {
+impl Queue {
+    fn wait_for(&mut self, what: Waiting, bytes: usize) {
+        self.waiting.push_back(what);
+        self.waiting_bytes += bytes;
+    }
+
     /// How long what begins with `bytes` is, if that can be told: a record, or magic bytes.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         if !self.head || self.foot {
@@ -103,155 +292,96 @@ impl Zstd {
         usize::try_from(u64::from_le_bytes(length)).ok()?.checked_add(HEAD_BYTES)
     }
 
-    /// A chunk of `body`, compressed; `None` where that saves nothing.
-    fn chunk(&mut self, at: u64, body: &[u8]) -> Option<Vec<u8>> {
-        let (head, data) = body.split_at_checked(CHUNK_DATA_AT)?;
-        if head[CHUNK_NAME_AT..CHUNK_NAME_AT + 4] != [0; 4] {
-            return None;
+    /// The index of a chunk.
+    fn index(&self, body: &mut Vec<u8>) -> Option<[u64; 2]> {
+        let [told, real] = self.places.correct(body, INDEX_START_AT, Some(INDEX_LENGTH_AT))?;
+        let table = body.get(INDEX_TABLE_AT..INDEX_TABLE_AT + 4)?.try_into().ok()?;
+        let begin = INDEX_TABLE_AT + 4;
+        let end = begin + u32::from_le_bytes(table) as usize;
+        for entry in (begin..end).step_by(INDEX_ENTRY_BYTES) {
+            self.places.correct(body, entry + 2, None)?;
         }
-        let packed = compressed(data)?;
-        let mut out = Vec::with_capacity(CHUNK_DATA_AT + NAME.len() + packed.len());
-        out.extend(&head[..CHUNK_NAME_AT]);
-        name(&mut out);
-        out.extend((packed.len() as u64).to_le_bytes());
-        out.extend(&packed);
-        let length = (HEAD_BYTES + out.len()) as u64;
-        self.chunks.insert(at, (length, packed.len() as u64));
-        Some(out)
+        if real != told {
+            // The table, and the length of the indexes of messages.
+            let name_at = end + 8;
+            let unpacked = number(body, name_at + 4 + 8)?;
+            let name = self.packer.name();
+            let packed = real - (HEAD_BYTES + CHUNK_DATA_AT + name.len()) as u64;
+            body.truncate(name_at);
+            put_name(body, name);
+            body.extend(packed.to_le_bytes());
+            body.extend(unpacked.to_le_bytes());
+        }
+        Some([told, real])
     }
 
-    /// The index of a chunk that was compressed.
-    fn index(&self, body: &[u8]) -> Option<Vec<u8>> {
-        let number = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
-        let (length, packed) = *self.chunks.get(&number(INDEX_START_AT)?)?;
-        let table = body.get(INDEX_TABLE_AT..INDEX_TABLE_AT + 4)?.try_into().ok()?;
-        // The table, and the length of the indexes of messages.
-        let name_at = INDEX_TABLE_AT + 4 + u32::from_le_bytes(table) as usize + 8;
-        let unpacked = number(name_at + 4 + 8)?;
-        let mut out = body[..INDEX_LENGTH_AT].to_vec();
-        out.extend(length.to_le_bytes());
-        out.extend(body.get(INDEX_TABLE_AT..name_at)?);
-        name(&mut out);
-        out.extend(packed.to_le_bytes());
-        out.extend(unpacked.to_le_bytes());
-        Some(out)
+    /// The end of the data, which has its checksum.
+    fn end(&self, body: &mut [u8]) -> Option<[u64; 2]> {
+        let sum = self.sum.clone().finalize();
+        body.get_mut(..4)?.copy_from_slice(&sum.to_le_bytes());
+        Some([0; 2])
     }
 
     /// The footer, which has the checksum of the index and of itself up to there.
-    fn footer(&mut self, record: &[u8]) -> Option<Vec<u8>> {
+    fn footer(&mut self, body: &mut [u8]) -> Option<[u64; 2]> {
         self.foot = true;
-        let before = record.get(..HEAD_BYTES + FOOTER_CRC_AT)?;
-        self.sum.update(before);
-        let sum = self.sum.clone().finalize();
-        Some([&before[HEAD_BYTES..], &sum.to_le_bytes()].concat())
+        for at in [0, 8] {
+            if number(body, at)? > 0 {
+                self.places.correct(body, at, None)?;
+            }
+        }
+        let (before, sum) = body.split_at_mut_checked(FOOTER_CRC_AT)?;
+        let mut all = self.sum.clone();
+        all.update(&[op::FOOTER]);
+        all.update(&((FOOTER_CRC_AT + 4) as u64).to_le_bytes());
+        all.update(before);
+        sum.get_mut(..4)?.copy_from_slice(&all.finalize().to_le_bytes());
+        Some([0; 2])
     }
 }
 
-fn name(out: &mut Vec<u8>) {
-    out.extend((NAME.len() as u32).to_le_bytes());
-    out.extend(NAME);
+fn number(body: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// `data` in zstd, if that is less. The compressor is young: what it wrote is read once.
-fn compressed(data: &[u8]) -> Option<Vec<u8>> {
-    let packed = compress_to_vec(data, CompressionLevel::Fastest);
-    if packed.len() >= data.len() {
-        return None;
-    }
-    let mut again = vec![0; data.len()];
-    let read = FrameDecoder::new().decode_all(&packed, &mut again);
-    (read.is_ok_and(|n| n == data.len()) && again == data).then_some(packed)
+fn put_name(out: &mut Vec<u8>, name: &str) {
+    out.extend((name.len() as u32).to_le_bytes());
+    out.extend(name.as_bytes());
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(zstd) = &mut self.zstd else {
+        if self.queue.is_none() {
             let n = self.to.write(bytes)?;
             self.bytes.set(self.bytes.get() + n as u64);
             return Ok(n);
-        };
-        let whole = |zstd: &Zstd, bytes: &[u8]| zstd.length(bytes).filter(|n| *n <= bytes.len());
-        let mut begun = std::mem::take(&mut zstd.begun);
-        // Chunks come whole: they are not copied.
-        let mut rest = if begun.is_empty() {
-            bytes
-        } else {
-            begun.extend(bytes);
-            &begun[..]
-        };
-        while let Some(zstd) = &mut self.zstd
-            && let Some(length) = whole(zstd, rest)
-        {
-            let (record, behind) = rest.split_at(length);
-            rest = behind;
-            match zstd.head && !zstd.foot {
-                true => self.record(record)?,
-                false => {
-                    zstd.head = true;
-                    self.put(record)?;
-                }
-            }
         }
-        if let Some(zstd) = &mut self.zstd {
-            zstd.begun = rest.to_vec();
-        }
+        self.unless_broken(|sink| sink.records(bytes))?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        self.unless_broken(|sink| sink.settle(true).and_then(|()| sink.to.flush()))
     }
 }
 
 impl Seek for Sink {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let told = self
+            .queue
+            .as_ref()
+            .map_or(self.bytes.get(), |queue| queue.said + queue.begun.len() as u64);
         match to {
-            SeekFrom::Current(0) => Ok(self.bytes.get()),
-            SeekFrom::Start(at) if at == self.bytes.get() => Ok(at),
+            SeekFrom::Current(0) => Ok(told),
+            SeekFrom::Start(at) if at == told => Ok(at),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whatever it is given, no chunk is compressed into something else.
-    #[test]
-    fn what_is_compressed_comes_back() {
-        let mut state = 7u64;
-        let mut next = move || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state >> 33
-        };
-        let mut smaller = 0;
-        for round in 0..300 {
-            let size = (next() % [10, 1000, 200_000][round % 3]) as usize;
-            let kinds = 1 + next() % 5;
-            let mut data = Vec::with_capacity(size);
-            while data.len() < size {
-                let n = 1 + (next() % 400) as usize;
-                match next() % kinds {
-                    0 => data.extend(std::iter::repeat_n(next() as u8, n)),
-                    1 => (0..n).for_each(|_| data.push(next() as u8)),
-                    2 => (0..n).for_each(|i| data.extend((i as f32 * 0.1).to_le_bytes())),
-                    3 => data.extend(b"a text of which there is more, ".repeat(n % 7)),
-                    _ => {
-                        let from = data.len() - data.len().min(1 + next() as usize % 5000);
-                        data.extend_from_within(from..data.len().min(from + n));
-                    }
-                }
-                if data.is_empty() {
-                    data.push(0);
-                }
-            }
-            let packed = compress_to_vec(&data[..], CompressionLevel::Fastest);
-            let mut again = vec![0; data.len()];
-            let read = FrameDecoder::new().decode_all(&packed, &mut again).unwrap();
-            assert!(read == data.len() && again == data, "round {round}");
-            smaller += u32::from(compressed(&data).is_some());
-        }
-        assert!(smaller > 100, "only {smaller} became smaller");
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // Whoever wants to know asks `flush`.
+        let _ = self.flush();
     }
 }
