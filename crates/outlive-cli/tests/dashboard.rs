@@ -277,6 +277,48 @@ fn strangers_and_bad_requests_are_refused() {
     dashboard.end();
 }
 
+/// Part by part as `echo` shows it: described types, MessagePack, third-party encodings, and what
+/// has no parts.
+#[test]
+fn the_messages_of_an_open_topic_are_shown() {
+    let home = Home::new("dashboard-message");
+    let robot = node(&home, "robot");
+    let camera = robot.topic::<Image>("/camera").unwrap().publisher().unwrap();
+    let mut loan = camera.loan_image(Header::now("lens"), 4, 3, PixelFormat::MONO8).unwrap();
+    loan.tail_mut().fill(7);
+    loan.publish().unwrap();
+    let of = outlive::PayloadType::encoded(outlive::Encoding::Json, "robot/Goal", b"{}").unwrap();
+    let goals = robot.topic::<[u8]>("/goal").unwrap().of_type(&of).publisher().unwrap();
+    goals.publish(br#"{"goal": "dock <b>", "at": {"x": 1.5}}"#).unwrap();
+    let large = robot.topic::<[u8]>("/large").unwrap().publisher().unwrap();
+    large.publish(&vec![0; (1 << 20) + 1]).unwrap();
+    let many: std::collections::BTreeMap<String, String> =
+        (0..250).map(|i| (format!("k{i:03}"), "v".repeat(500))).collect();
+    let plenty = robot.topic::<outlive::MsgPack<_>>("/plenty").unwrap().publisher().unwrap();
+    plenty.publish_value(&many).unwrap();
+
+    let dashboard = Dashboard::start(&home, "");
+    let rows = |topic: &str| {
+        let query = format!("?time={topic}");
+        let state = dashboard.until(&query, |s| s["watched"][topic]["message"].is_object());
+        let message = &state["watched"][topic]["message"];
+        assert_eq!(message["node"], robot.id().get(), "{message}");
+        message["rows"].as_array().unwrap().clone()
+    };
+    let image = rows("/camera");
+    assert!(image.contains(&json!(["width", "4"])), "{image:?}");
+    assert_eq!(rows("/goal"), [json!(["goal", "\"dock <b>\""]), json!(["at.x", "1.5"])]);
+    assert!(rows("/large")[0][1].as_str().unwrap().contains("more than 1 MiB"));
+    let plenty = rows("/plenty");
+    assert_eq!((plenty.len(), &plenty[200]), (201, &json!(["", ".. 50 more"])));
+    assert_eq!(plenty[0][1].as_str().unwrap().chars().count(), 403);
+    dashboard.end();
+
+    let off = Dashboard::start(&home, "--no-subscribe");
+    assert_eq!(off.state("?time=/goal")["watched"], Value::Null);
+    off.end();
+}
+
 /// Of its places none was left for anybody else.
 #[test]
 fn clients_that_trickle_keep_nobody_out() {

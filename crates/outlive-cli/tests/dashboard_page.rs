@@ -223,7 +223,8 @@ const HOSTILE: &str = r#"(async () => {
   const watched = state.watched;
   const hostile = spoil(state);
   for (const topic of hostile.topics) {
-    hostile.watched[topic.name] = { error: bad, picture_error: bad, picture: null, latency: null };
+    hostile.watched[topic.name] = { error: bad, picture_error: bad, picture: null, latency: null,
+      message: { node: 1, port: 1, seq: 1, bytes: 1, rows: [[bad, bad]] } };
   }
   const before = document.querySelectorAll("script, iframe, object, embed").length;
   page.chosen = hostile.topics[0].name;
@@ -262,6 +263,7 @@ fn the_page_shows_a_robot_a_death_and_no_markup_from_names() {
     page.wait_for(IMAGES);
     page.run("choose('/imu')");
     page.wait_for("document.querySelectorAll('#latency rect').length > 0");
+    page.wait_for("document.querySelector('#detail .message td:last-child') !== null");
     page.wait_for("page.shown.watched['/imu'].latency.samples > 60");
     page.wait_for("page.shown.topics.find(t => t.name === '/joint_targets').lost > 0");
     page.wait_for("document.querySelector('#log .loss') !== null");

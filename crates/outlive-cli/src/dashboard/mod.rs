@@ -5,7 +5,7 @@
 //! | `page/` | what the browser runs: one page, nothing fetched from elsewhere |
 //! | `journal` | deaths and other events, by comparing looks |
 //! | `state` | what is asked for every second, as JSON |
-//! | `watch` | subscribers for what a browser looks at: pictures, latencies |
+//! | `watch` | subscribers for what a browser looks at: pictures, messages, latencies |
 //! | `picture` | an image as a small picture |
 //!
 //! # Who may ask
@@ -42,10 +42,10 @@ Examples:
   outlive dashboard --bind 0.0.0.0:8420 --allow-host robot.lan
   outlive dashboard --bind 127.0.0.1:0 --no-subscribe
 
-Looks from outside, as 'top' does. It joins the domain only while a browser shows pictures or
-latencies, with a subscriber that delays nobody.";
+Looks from outside, as 'top' does. It joins the domain only while a browser shows pictures or an
+open topic, with a subscriber that delays nobody.";
 
-/// Show the domain in the browser: graph, rates, losses, deaths, pictures, latencies.
+/// Show the domain in the browser: graph, rates, losses, deaths, pictures, messages, latencies.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct DashboardArgs {
@@ -58,7 +58,7 @@ pub(crate) struct DashboardArgs {
     /// Time between two looks, at least 0.1.
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     every: Duration,
-    /// Never join the domain: no pictures, no latencies.
+    /// Never join the domain: no pictures, no messages, no latencies.
     #[arg(long)]
     no_subscribe: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
     let (listener, bound) = http::listen(args.bind)?;
     note(format_args!("dashboard at http://{bound}/"));
     if !bound.ip().is_loopback() {
-        note("anyone who can reach this address sees the domain's names and pictures");
+        note("anyone who can reach this address sees the domain's names, pictures and messages");
     }
     note_if_nobody(&domain);
     let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
@@ -154,7 +154,8 @@ fn nonce() -> std::io::Result<String> {
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// What there is; `see=TOPIC` asks for a topic's pictures, `time=TOPIC` for its latencies.
+/// What there is; `see=TOPIC` asks for a topic's pictures, `time=TOPIC` for its messages and
+/// latencies.
 fn state(request: &Request, board: &Board, watch: Option<&Arc<Watch>>) -> Response {
     let known = |(key, _): &(String, String)| ["see", "time"].contains(&key.as_str());
     if !request.query.iter().all(known) {

@@ -1,5 +1,5 @@
-//! Subscribers for what a browser looks at: pictures of images, and how old messages are on
-//! arrival.
+//! Subscribers for what a browser looks at: pictures of images, what is in messages, and how old
+//! they are on arrival.
 //!
 //! Each request renews a lease; a subscriber whose lease runs out leaves, and with the last one
 //! the node. For pictures nobody sleeps on the topic, so that no publisher has to wake us; for
@@ -18,6 +18,7 @@ use super::picture::{Picture, picture};
 use crate::exit::Failure;
 use crate::look::is_image;
 use crate::options::DomainOptions;
+use crate::topic::decode::Decoder;
 
 /// Topics that are subscribed to at once.
 pub(super) const WATCHED_MAX: usize = 24;
@@ -25,6 +26,12 @@ pub(super) const WATCHED_MAX: usize = 24;
 const LEASE: Duration = Duration::from_secs(5);
 /// Between two pictures of a topic, at least.
 const PICTURE_EVERY: Duration = Duration::from_millis(250);
+/// Between two messages of a topic that are taken apart, at least.
+const MESSAGE_EVERY: Duration = Duration::from_millis(250);
+/// Larger ones are not; rows of one, and characters of a row.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+const ROWS_MAX: usize = 200;
+const ROW_CHARS_MAX: usize = 400;
 /// Between two messages that we let ourselves be woken for.
 const WAKE_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks for a picture; the longest sleep for a message.
@@ -58,6 +65,7 @@ struct Topic {
     error: Option<String>,
     ages_ns: VecDeque<u64>,
     unstamped: bool,
+    message: Option<Value>,
     picture: Option<Arc<Picture>>,
     picture_error: Option<&'static str>,
     pictures: u64,
@@ -71,7 +79,7 @@ impl Topic {
     /// It cannot be read: what it had is no longer what it has.
     fn fail(&mut self, why: &Failure) {
         self.error = Some(why.to_string());
-        (self.picture, self.picture_error) = (None, None);
+        (self.picture, self.picture_error, self.message) = (None, None, None);
         self.ages_ns.clear();
     }
 }
@@ -79,7 +87,8 @@ impl Topic {
 /// What a subscriber is to do next.
 struct Wanted {
     picture: bool,
-    age: bool,
+    /// Of the topic that is open on the page.
+    age_and_message: bool,
 }
 
 impl Watch {
@@ -126,7 +135,7 @@ impl Watch {
         Some(self.inner().node.upgrade()?.id().get())
     }
 
-    /// By topic: its picture's number and form, its latencies.
+    /// By topic: its picture's number and form, a late message, its latencies.
     pub(super) fn json(&self) -> Value {
         let inner = self.inner();
         let one = |topic: &Topic| {
@@ -139,6 +148,7 @@ impl Watch {
                 "error": topic.error,
                 "picture": picture,
                 "picture_error": topic.picture_error,
+                "message": topic.message,
                 "unstamped": topic.unstamped,
                 "latency": latency(&topic.ages_ns),
             })
@@ -165,9 +175,11 @@ impl Watch {
         let now_ns = outlive::now_ns();
         let leaving = inner.leaving;
         let topic = inner.topics.get(name)?;
-        let wanted =
-            Wanted { picture: topic.see_until_ns > now_ns, age: topic.time_until_ns > now_ns };
-        if !leaving && (wanted.picture || wanted.age) {
+        let wanted = Wanted {
+            picture: topic.see_until_ns > now_ns,
+            age_and_message: topic.time_until_ns > now_ns,
+        };
+        if !leaving && (wanted.picture || wanted.age_and_message) {
             return Some(wanted);
         }
         // Under one lock with the look at the lease: a request comes before it or begins anew.
@@ -209,20 +221,28 @@ impl Watch {
         if let Some(topic) = self.inner().topics.get_mut(name) {
             topic.error = None;
         }
-        let is_image = is_image(&subscriber.payload_type());
-        let mut next_picture = Deadline::AT_ONCE;
+        let of = subscriber.payload_type();
+        let (is_image, decoder) = (is_image(&of), Decoder::of_type(&of, false));
+        let (mut next_picture, mut next_message) = (Deadline::AT_ONCE, Deadline::AT_ONCE);
         while let Some(wanted) = self.wanted(name) {
             let mut show = |sample: &Sample<[u8]>| {
                 if is_image && wanted.picture && next_picture.has_passed() {
                     next_picture = Deadline::after(PICTURE_EVERY);
                     self.show(name, sample);
                 }
+                if wanted.age_and_message && next_message.has_passed() {
+                    next_message = Deadline::after(MESSAGE_EVERY);
+                    let shown = message(&decoder, sample);
+                    if let Some(topic) = self.inner().topics.get_mut(name) {
+                        topic.message = Some(shown);
+                    }
+                }
             };
             // What came while we did not look is too old for a latency.
             if let Some(sample) = subscriber.latest()? {
                 show(&sample);
             }
-            if wanted.age {
+            if wanted.age_and_message {
                 if let Some(sample) = subscriber.receive_until(Deadline::after(LOOK_EVERY))? {
                     let now_ns = outlive::now_ns();
                     self.time(name, now_ns, sample.timestamp_ns());
@@ -262,6 +282,28 @@ impl Watch {
             topic.picture = Some(Arc::new(picture));
         }
     }
+}
+
+/// A message part by part, as `echo` shows it; of one with many parts or long ones the beginning.
+fn message(decoder: &Decoder, sample: &Sample<[u8]>) -> Value {
+    let mut rows = match sample.len() {
+        ..=MESSAGE_BYTES_MAX => decoder.rows(sample),
+        _ => vec![(String::new(), "more than 1 MiB: outlive topic echo shows it".to_owned())],
+    };
+    let more = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    if more > 0 {
+        rows.push((String::new(), format!(".. {more} more")));
+    }
+    for text in rows.iter_mut().flat_map(|(path, value)| [path, value]) {
+        if let Some((at, _)) = text.char_indices().nth(ROW_CHARS_MAX) {
+            text.truncate(at);
+            text.push_str(" ..");
+        }
+    }
+    let meta = sample.meta();
+    json!({"node": meta.publisher.node.get(), "port": meta.publisher.port, "seq": meta.seq,
+           "bytes": sample.len(), "rows": rows})
 }
 
 /// Counts by 1, 2, 5, 10 ... microseconds.

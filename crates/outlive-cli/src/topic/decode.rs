@@ -230,6 +230,15 @@ impl Decoder {
         out
     }
 
+    /// What is in it, part by part; of what has no parts one row without a name.
+    pub(crate) fn rows(&self, payload: &[u8]) -> Vec<(String, String)> {
+        let Some(tree) = self.tree(payload, self.most()) else {
+            return vec![(String::new(), self.text(payload))];
+        };
+        let value = |path: &Path| tree.at(path).map_or(String::new(), Tree::to_string);
+        tree.leaves().iter().map(|path| (path.to_string(), value(path))).collect()
+    }
+
     /// For JSON: key, value, and whether it is all of the payload.
     pub(crate) fn json(&self, payload: &[u8]) -> (&'static str, Tree, bool) {
         if let Some(tree) = self.tree(payload, self.most()) {

@@ -88,14 +88,22 @@ function detail(state) {
   const part = (head, ...children) => h("div", {}, h("h3", {}, head), ...children);
   const lines = texts => h("ul", {}, ...texts.map(text => h("li", {}, text)));
   const watched = state.watched && state.watched[topic.name], times = watched && watched.latency;
-  const why = !state.watched ? "off (--no-subscribe)"
-    : watched && watched.error ? watched.error
-    : watched && watched.unstamped ? "its messages have no time stamps" : "no message yet";
+  const none = !state.watched ? "off (--no-subscribe)"
+    : watched && watched.error || "no message yet";
+  const why = watched && watched.unstamped && !watched.error
+    ? "its messages have no time stamps" : none;
   const latency = times
     ? part(`Latency, stamp to receive here: p50 ${span(times.p50_ns)}, ` +
         `p99 ${span(times.p99_ns)}, ` +
         `max ${span(times.max_ns)} of the last ${times.samples}`, bars(times))
     : part("Latency, stamp to receive here", h("p", { class: "none" }, why));
+  const sent = watched && watched.message;
+  const message = sent
+    ? part(`Message ${sent.seq} of ${sent.node}.${sent.port}, ${bytes(sent.bytes)}`,
+        h("table", {}, ...sent.rows.map(([name, value]) =>
+          h("tr", {}, h("td", {}, name), h("td", {}, value)))))
+    : part("Message", h("p", { class: "none" }, none));
+  message.className = "message";
   const publishers = topic.publishers.map(p => {
     const state = p.closed ? "left" : p.life;
     return `${p.node}.${p.port} ${p.name}: ${state}, ${rate(p.hz)} Hz, ` +
@@ -106,7 +114,7 @@ function detail(state) {
       r.lost && `lost ${r.lost}`, r.held.length && `holds ${r.held.join(", ")}`];
     return `${r.node}.${r.port} ${r.name}: ${notes.filter(Boolean).join(", ")}`;
   });
-  at("detail").replaceChildren(latency,
+  at("detail").replaceChildren(message, latency,
     part("Type", lines([topic.type_name, topic.encoding, `depth ${topic.depth}`])),
     part("Publishers", lines(publishers)), part("Readers", lines(readers)));
 }
