@@ -291,7 +291,7 @@ def test_shapes_and_types_that_are_wrong_say_how_to_name_them(node):
 
     for of, what in [
         ((np.uint8, (None, 0)), "whole numbers from 1"),
-        ((np.uint8, (3, None)), "None as its first"),
+        ((np.uint8, (3, None)), "None as the first"),
         ((np.uint8, (2.5,)), "whole numbers"),
         ((np.uint8, "3"), "whole numbers"),
         ((np.uint8, (-1,)), "whole numbers"),

@@ -1,7 +1,9 @@
 """Queues, services, locks, wait sets, processes."""
 
+import ast
 import multiprocessing
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -365,3 +367,33 @@ def test_all_that_is_opened_can_be_closed_by_with(node):
 def test_everything_says_that_it_is_from_the_module_that_users_import():
     homes = {name: getattr(getattr(outlive, name), "__module__", "") for name in outlive.__all__}
     assert {name: home for name, home in homes.items() if home.startswith("outlive.")} == {}
+
+
+def test_every_error_made_in_python_names_an_object_and_a_remedy(node):
+    package = pathlib.Path(outlive.__file__).parent
+    kinds = {name for name, of in vars(outlive).items() if isinstance(of, type)}
+    kinds = {name for name in kinds if issubclass(getattr(outlive, name), outlive.Error)}
+    refusals = 0
+    for file in package.glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(call, ast.Call):
+                continue
+            name = getattr(call.func, "id", getattr(call.func, "attr", None))
+            refusals += name == "_refusal"
+            named = {keyword.arg for keyword in call.keywords} >= {"object", "remedy"}
+            assert name not in kinds or named, f"{file.name}:{call.lineno}"
+    assert refusals > 20
+
+    for call in [
+        lambda: outlive.Subscriber(node, "/a", np.float64, (0,)),
+        lambda: outlive.Subscriber(node, "/a", bytes, (3,)),
+        lambda: outlive.Subscriber(node, "/a", np.float64, (1,) * 9),
+        lambda: outlive.Subscriber(node, "/a", "no such dtype"),
+        lambda: outlive.msg.Pose.new(no_field=1),
+        lambda: outlive.msg.Image.of(np.zeros(3), "rgb8"),
+        lambda: outlive.Shutdown().wait(float("nan")),
+    ]:
+        with pytest.raises(outlive.Error) as refused:
+            call()
+        error = refused.value
+        assert error.object and error.remedy and str(error).endswith(error.remedy), repr(error)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, _refusal
 
 
 def convert(value, dtype, name):
@@ -179,6 +179,4 @@ def _shown(value):
 
 def _refused(name, why):
     remedy = "convert it yourself, and say how: array.astype(...), numpy.clip"
-    return InvalidArgument(
-        f"sending {name}: invalid argument; {why}; {remedy}", object=name, remedy=remedy
-    )
+    return _refusal(InvalidArgument, f"sending {name}: invalid argument; {why}", name, remedy)

@@ -4,7 +4,7 @@ import json
 import math
 import typing
 
-from ._errors import Corrupt, InvalidArgument, TypeMismatch
+from ._errors import Corrupt, InvalidArgument, TypeMismatch, _refusal
 
 _T = typing.TypeVar("_T")
 
@@ -46,7 +46,7 @@ class Encoded(typing.Generic[_T]):
         except Exception as e:
             what = f"{len(payload)} bytes are not a valid {self.name} ({self.encoding}): {e}"
             remedy = "correct the program that sent them"
-            raise Corrupt(f"{what}; {remedy}", object=self.name, remedy=remedy) from e
+            raise _refusal(Corrupt, what, self.name, remedy) from e
 
 
 def _dump(value):
@@ -58,7 +58,7 @@ def _dump(value):
 
 def _refused(why):
     remedy = "JSON has no nan, no infinity and no value in itself: send null, or another encoding"
-    return InvalidArgument(f"sending JSON: {why}; {remedy}", object="json", remedy=remedy)
+    return _refusal(InvalidArgument, f"sending JSON: {why}", "json", remedy)
 
 
 def _is_finite(value):
@@ -78,7 +78,8 @@ def _load(payload):
 
 def _must_be(cls, value):
     if not isinstance(value, cls):
-        raise TypeMismatch(f"sending {value!r}: type mismatch; send an object of {cls.__name__}")
+        what, name = f"sending {value!r}: type mismatch", cls.__name__
+        raise _refusal(TypeMismatch, what, name, f"send an object of {name}")
 
 
 def _file_set(file, done):
@@ -127,13 +128,15 @@ def _pydantic(cls, name):
 def _arrow(schema, name):
     import pyarrow as pa
 
+    name = name or "arrow"
+
     def encode(value):
         if not isinstance(value, (pa.Table, pa.RecordBatch)):
-            remedy = "send a Table or a RecordBatch"
-            what = f"sending {name or 'arrow'}: invalid argument; it is a {type(value).__name__}"
-            raise InvalidArgument(f"{what}; {remedy}", object=name or "arrow", remedy=remedy)
+            what = f"sending {name}: invalid argument; it is a {type(value).__name__}"
+            raise _refusal(InvalidArgument, what, name, "send a Table or a RecordBatch")
         if value.schema != schema:
-            raise TypeMismatch(f"its schema is {value.schema}, the topic has {schema}")
+            what = f"sending {name}: type mismatch; its schema is {value.schema}"
+            raise _refusal(TypeMismatch, what, name, f"cast it to that of the topic: {schema}")
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
             writer.write(value)
@@ -146,7 +149,7 @@ def _arrow(schema, name):
         table.validate(full=True)
         return table
 
-    return Encoded("arrow", name or "arrow", schema.serialize(), encode=encode, decode=decode)
+    return Encoded("arrow", name, schema.serialize(), encode=encode, decode=decode)
 
 
 def find(of, name):
@@ -165,6 +168,6 @@ def find(of, name):
     else:
         return None
     if name is not None and name != found.name:
-        why = f"its name is {found.name}; leave type_name out"
-        raise InvalidArgument(f"the type_name {name!r}: {why}")
+        what = f"the type_name {name!r}: invalid argument; its name is {found.name}"
+        raise _refusal(InvalidArgument, what, name, "leave type_name out")
     return found

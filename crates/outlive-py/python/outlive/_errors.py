@@ -19,6 +19,11 @@ class Error(Exception):
         self.remedy = remedy
 
 
+def _refusal(kind, what, object, remedy):
+    """An error of this kind: what went wrong with the object, and what to do next."""
+    return kind(f"{what}; {remedy}", object=object, remedy=remedy)
+
+
 class InvalidName(Error, ValueError):
     """A name breaks the rules for names.
 

@@ -20,7 +20,8 @@ class Place(NamedTuple):
 
 
 def _refuse(why: str) -> Exception:
-    return _errors.InvalidArgument(f"using an array on a device: {why}", object="array", remedy=why)
+    what = "using an array on a device: invalid argument"
+    return _errors._refusal(_errors.InvalidArgument, what, "array", why)
 
 
 def _device_of(array: Any) -> "int | None":

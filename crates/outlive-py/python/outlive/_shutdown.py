@@ -7,7 +7,7 @@ import sys
 import time
 import weakref
 
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, _refusal
 
 _SAME_S = 0.25
 """What comes within this time after the first signal of its kind is the same request: ``timeout``
@@ -89,7 +89,8 @@ class Shutdown:
     def wait(self, timeout=None):
         """Waits until it is asked, at most `timeout` seconds; whether it was."""
         if timeout is not None and timeout != timeout:
-            raise InvalidArgument("taking the time nan: invalid argument; give seconds")
+            what = "taking the time nan: invalid argument"
+            raise _refusal(InvalidArgument, what, "nan", "give seconds")
         if not self._asked:
             waiting = select.poll()
             waiting.register(self.fileno(), select.POLLIN)
@@ -99,7 +100,8 @@ class Shutdown:
     def fileno(self):
         """A descriptor that is readable from then on."""
         if self._reader < 0:
-            raise InvalidArgument("using a Shutdown: it is closed")
+            what = "using a Shutdown: invalid argument; it is closed"
+            raise _refusal(InvalidArgument, what, "Shutdown", "make another")
         return self._reader
 
     async def asked(self):

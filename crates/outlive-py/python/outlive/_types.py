@@ -11,7 +11,7 @@ import typing
 import numpy as np
 
 from . import _encoded
-from ._errors import InvalidArgument, TypeMismatch
+from ._errors import InvalidArgument, TypeMismatch, _refusal
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
 _DIMS_MAX, _BYTES_MAX = 8, 1 << 40
@@ -107,7 +107,8 @@ class ReadyMade:
 
 def _no_shape(shape, of):
     if shape is not None:
-        raise InvalidArgument(f"the shape {shape!r}: {of} have none")
+        what = f"the shape {shape!r}: invalid argument; {of} have none"
+        raise _refusal(InvalidArgument, what, repr(shape), "leave shape out")
 
 
 def _dimension(n, shape):
@@ -116,8 +117,9 @@ def _dimension(n, shape):
     except TypeError:
         n = 0
     if n < 1:
-        rule = "a shape has whole numbers from 1 on, and None as its first for any length"
-        raise InvalidArgument(f"the shape {shape!r}: {rule}")
+        rule = "give whole numbers from 1 on, and None as the first for any length"
+        what = f"the shape {shape!r}: invalid argument"
+        raise _refusal(InvalidArgument, what, repr(shape), rule)
     return n
 
 
@@ -158,7 +160,7 @@ def resolve(of, shape, type_name):
         dtype = np.dtype(of)
     except TypeError as e:
         known = "a NumPy dtype, bytes, a dataclass (the class, not an object), object, Headed, Encoded"
-        raise TypeMismatch(f"{of!r} names no type: use {known}") from e
+        raise _refusal(TypeMismatch, f"{of!r} names no type", repr(of), f"use {known}") from e
     if isinstance(of, type) and dtype.kind in "OU":
         fixed = "bytes of a fixed length, as 'S32'" if dtype.kind == "U" else "a dataclass"
         raise TypeError(f"{of.__name__} cannot be shared: use object, as MessagePack, or {fixed}")
@@ -167,7 +169,9 @@ def resolve(of, shape, type_name):
     inner = tuple(_dimension(n, shape) for n in (shape[1:] if any_length else shape))
     text, dims, fields, _ = _element(dtype)
     if len(inner) + len(dims) > _DIMS_MAX or math.prod(inner) * dtype.itemsize > _BYTES_MAX:
-        raise InvalidArgument(f"the shape {shape!r}: a message has 8 dimensions and 1 TiB at most")
+        what = f"the shape {shape!r}: invalid argument"
+        limits = "a message has 8 dimensions and 1 TiB at most"
+        raise _refusal(InvalidArgument, what, repr(shape), limits)
     if type_name is None:
         if fields or text.startswith("opaque"):
             raise TypeError("a structured dtype needs a type_name, the same in all languages")
@@ -257,7 +261,7 @@ def must_be(cls, value, name):
     if found is not None:
         where, wanted, remedy = found
         what = f"sending {name}: type mismatch; {where or 'value'}: expected {wanted}"
-        raise TypeMismatch(f"{what}; {remedy}", object=name, remedy=remedy)
+        raise _refusal(TypeMismatch, what, name, remedy)
 
 
 def _strange(hint, value, where):

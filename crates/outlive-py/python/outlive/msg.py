@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, TypeVar
 import numpy as np
 
 from ._convert import convert
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, _refusal
 from ._outlive import _check_image, _check_point_cloud, _dlpack, _dlpack_place, now_ns
 from ._types import ReadyMade
 
@@ -102,8 +102,8 @@ class Fixed(ReadyMade):
         made = np.zeros((), cls.dtype)
         for name, value in {**cls.defaults, **fields}.items():
             if name not in cls.dtype.names:
-                known = ", ".join(cls.dtype.names)
-                raise InvalidArgument(f"{cls.__name__} has no field {name}; it has {known}")
+                what, known = f"{cls.__name__} has no field {name}", ", ".join(cls.dtype.names)
+                raise _refusal(InvalidArgument, what, cls.type_name, f"it has {known}")
             _put(made, name, value, cls.type_name)
         return made
 
@@ -113,13 +113,15 @@ def _put(made: np.ndarray, name: str, value: Any, of: str) -> None:
     dtype = made.dtype[name]
     if isinstance(value, str) and dtype.base.kind == "S":
         if "\0" in value:
-            raise InvalidArgument(f"{of}.{name}: other languages end {value!r} at its first zero")
+            what = f"{of}.{name}: other languages end {value!r} at its first zero"
+            raise _refusal(InvalidArgument, what, f"{of}.{name}", "give text without zeros")
         value = value.encode()
     converted = convert(value, dtype.base, f"{of}.{name}")
     try:
         made[name] = converted
     except ValueError as e:
-        raise InvalidArgument(f"{of}.{name}: give a value of shape {dtype.shape}: {e}") from e
+        remedy = f"give a value of shape {dtype.shape}"
+        raise _refusal(InvalidArgument, f"{of}.{name}: {e}", f"{of}.{name}", remedy) from e
 
 
 def _text(text: str) -> bytes:
@@ -286,7 +288,8 @@ class _Headed(ReadyMade, tuple):
         """Of the value or the array of a sample, or of a sample."""
         made = super().__new__(cls, getattr(parts, "value", parts))
         if len(made) != 2:
-            raise InvalidArgument(f"{cls.__name__}: give a header and its elements")
+            what = f"{cls.__name__}: invalid argument; it is of {len(made)} parts"
+            raise _refusal(InvalidArgument, what, cls.__name__, "give a header and its elements")
         return made
 
     def __repr__(self) -> str:
@@ -399,10 +402,9 @@ class Image(_Headed):
         array = np.asarray(pixels)
         if array.dtype != dtype or array.ndim < 2 or array.shape[2:] != values:
             wanted = ", ".join(["height", "width", *map(str, values)])
-            raise InvalidArgument(
-                f"an image of format {format}: it has dtype {array.dtype} and shape "
-                f"{array.shape}; give {np.dtype(dtype)} and ({wanted})"
-            )
+            what = f"an image of format {format}: it has dtype {array.dtype} and shape {array.shape}"
+            remedy = f"give {np.dtype(dtype)} and ({wanted})"
+            raise _refusal(InvalidArgument, what, format, remedy)
         height, width = array.shape[:2]
         header = cls._plain(width, height, format, frame_id, stamp_ns)
         return cls((header, np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
@@ -437,13 +439,12 @@ class Image(_Headed):
     ) -> np.ndarray:
         number, dtype, values = _format(format)
         if dtype is None:
-            raise InvalidArgument(
-                f"an image of format {format}: its size is not known before; "
-                "use Image.of(file, ...)"
-            )
+            what = f"an image of format {format}: its size is not known before"
+            raise _refusal(InvalidArgument, what, format, "use Image.of(file, ...)")
         row_bytes = width * np.dtype((dtype, values)).itemsize
         if not (0 <= width and 0 <= height < 1 << 32 and row_bytes < 1 << 32):
-            raise InvalidArgument(f"an image of {width} x {height} pixels: give sizes below 2**32")
+            what = f"an image of {width} x {height} pixels: invalid argument"
+            raise _refusal(InvalidArgument, what, format, "give sizes below 2**32")
         fields = {"width": width, "height": height, "row_bytes": row_bytes, "format": number}
         return cls._header(frame_id, stamp_ns, **fields)
 
@@ -528,10 +529,9 @@ class PointCloud(_Headed):
         if array.dtype == np.float32 and array.shape[-1:] == (4,):
             array = np.ascontiguousarray(array).view(PointXyzi.dtype)[..., 0]
         if array.dtype != PointXyzi.dtype or array.ndim not in (1, 2):
-            raise InvalidArgument(
-                f"a point cloud: it has dtype {array.dtype} and shape {array.shape}; give float32 "
-                "and (points, 4) or (rows, points, 4), or PointXyzi.dtype"
-            )
+            what = f"a point cloud: it has dtype {array.dtype} and shape {array.shape}"
+            remedy = "give float32 and (points, 4) or (rows, points, 4), or PointXyzi.dtype"
+            raise _refusal(InvalidArgument, what, cls.type_name, remedy)
         height, width = array.shape if array.ndim == 2 else (1, len(array))
         header = cls._header(frame_id, stamp_ns, width=width, height=height)
         return cls((header, np.ascontiguousarray(array).reshape(-1)))
@@ -555,5 +555,6 @@ class PointCloud(_Headed):
 
 def _format(name: str) -> tuple[int, str | None, tuple[int, ...]]:
     if name not in FORMATS:
-        raise InvalidArgument(f"an image of format {name!r}: it is one of {', '.join(FORMATS)}")
+        what = f"an image of format {name!r}: invalid argument"
+        raise _refusal(InvalidArgument, what, name, f"use one of {', '.join(FORMATS)}")
     return FORMATS[name]
