@@ -1,8 +1,8 @@
 //! Chunks compressed by threads of their own.
 //!
 //! # Theory of operation
-//! As many threads as half the cores, four at most, take chunks in turn. The one that recorded them
-//! asks for each in order. Where no thread can be had, it compresses itself when it asks. A chunk
+//! As many threads as cores, four at most, take chunks in turn. The one that recorded them asks for
+//! each in order. Where no thread can be had, it compresses itself when it asks. A chunk
 //! on which the compressor fails or panics stays as it is.
 
 use std::io::Write;
@@ -34,12 +34,12 @@ struct Threads {
 }
 
 /// A chunk, and where its compressed data goes.
-struct Task(Arc<[u8]>, Sender<Option<Vec<u8>>>);
+struct Task(Arc<Vec<u8>>, Sender<Option<Vec<u8>>>);
 
 /// A chunk on its way to be compressed.
 pub(crate) struct Packing {
     how: Compression,
-    record: Arc<[u8]>,
+    record: Arc<Vec<u8>>,
     from: State,
 }
 
@@ -63,8 +63,8 @@ impl Packer {
     }
 
     /// Hands a chunk, a whole record, to one of the threads.
-    pub(crate) fn pack(&mut self, record: &[u8]) -> Packing {
-        let (how, record) = (self.how, Arc::<[u8]>::from(record));
+    pub(crate) fn pack(&mut self, record: Vec<u8>) -> Packing {
+        let (how, record) = (self.how, Arc::new(record));
         let threads = self.threads.get_or_insert_with(|| Threads::begin(how));
         let (answers, answer) = mpsc::channel();
         let handed = threads.work.as_ref().map(|work| work.send(Task(record.clone(), answers)));
@@ -77,6 +77,11 @@ impl Packing {
     /// The chunk as it was given.
     pub(crate) fn record(&self) -> &[u8] {
         &self.record
+    }
+
+    /// Its memory, for another.
+    pub(crate) fn into_memory(self) -> Option<Vec<u8>> {
+        Arc::into_inner(self.record)
     }
 
     /// Whether it is compressed by now; `must`: waits for that.
@@ -113,12 +118,14 @@ impl Threads {
             let next = move || tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let body = move || {
                 while let Ok(Task(record, answer)) = next() {
-                    let _ = answer.send(compressed(how, &record));
+                    let packed = compressed(how, &record);
+                    drop(record); // who gets the answer has it alone
+                    let _ = answer.send(packed);
                 }
             };
             thread::Builder::new().name("compress".into()).spawn(body).ok()
         };
-        let all: Vec<_> = (0..(cores / 2).clamp(1, THREADS_MAX)).map_while(|_| begin()).collect();
+        let all: Vec<_> = (0..cores.min(THREADS_MAX)).map_while(|_| begin()).collect();
         Self { work: (!all.is_empty()).then_some(work), all }
     }
 }
@@ -220,7 +227,8 @@ mod tests {
             let none = Threads { work: None, all: Vec::new() };
             let mut alone = Packer { how, threads: Some(none) };
             let all = (0..20).map(|n| chunk(n, 1 + 10_000 * usize::from(n)));
-            let all: Vec<_> = all.map(|c| (packer.pack(&c), alone.pack(&c), c)).collect();
+            let all: Vec<_> =
+                all.map(|c| (packer.pack(c.clone()), alone.pack(c.clone()), c)).collect();
             for (mut by_thread, mut by_us, chunk) in all {
                 assert!(by_thread.is_ready(true) && by_us.is_ready(false));
                 assert_eq!(by_thread.packed(), by_us.packed());

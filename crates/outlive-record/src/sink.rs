@@ -51,6 +51,8 @@ struct Queue {
     bytes_max: usize,
     /// The beginning of a record.
     begun: Vec<u8>,
+    /// Memory of a chunk that was written, for the next one.
+    spare: Vec<u8>,
     /// Bytes that `mcap` has written.
     said: u64,
     waiting: VecDeque<Waiting>,
@@ -117,6 +119,7 @@ impl Sink {
             bytes_max: usize::try_from(ahead).unwrap_or(usize::MAX),
             packer,
             begun: Vec::new(),
+            spare: Vec::new(),
             said: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -143,18 +146,14 @@ impl Sink {
         let Some(queue) = &mut self.queue else { return self.put(record) };
         let (opcode, end) = (record[0], queue.said + record.len() as u64);
         match opcode {
-            op::CHUNK => {
-                let packing = queue.packer.pack(record);
-                queue.wait_for(Waiting::Chunk(packing, end), record.len());
-                return self.settle(false);
-            }
+            op::CHUNK => return self.pack(record.to_vec()),
             op::DATA_END => self.settle(true)?,
             _ if !queue.waiting.is_empty() => {
+                queue.waiting_bytes += record.len();
                 if let Some(Waiting::Records(records)) = queue.waiting.back_mut() {
                     records.extend(record);
-                    queue.waiting_bytes += record.len();
                 } else {
-                    queue.wait_for(Waiting::Records(record.to_vec()), record.len());
+                    queue.waiting.push_back(Waiting::Records(record.to_vec()));
                 }
                 return self.settle(false);
             }
@@ -186,6 +185,16 @@ impl Sink {
         Ok(())
     }
 
+    /// Takes a chunk, a whole record.
+    fn pack(&mut self, record: Vec<u8>) -> io::Result<()> {
+        if let Some(queue) = &mut self.queue {
+            let (bytes, end) = (record.len(), queue.said + record.len() as u64);
+            queue.waiting.push_back(Waiting::Chunk(queue.packer.pack(record), end));
+            queue.waiting_bytes += bytes;
+        }
+        self.settle(false)
+    }
+
     /// Writes what is ready of all that waits, in order; waits where too much does, or for all.
     fn settle(&mut self, all: bool) -> io::Result<()> {
         while let Some(queue) = &mut self.queue
@@ -204,6 +213,7 @@ impl Sink {
                     self.chunk(&packing)?;
                     if let Some(queue) = &mut self.queue {
                         queue.places.turn(end, self.bytes.get());
+                        queue.spare = packing.into_memory().unwrap_or_default();
                     }
                 }
                 Waiting::Records(records) => {
@@ -234,13 +244,22 @@ impl Sink {
     fn records(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(queue) = &mut self.queue else { return self.put(bytes) };
         let mut begun = std::mem::take(&mut queue.begun);
-        // Chunks come whole: they are not copied for this.
-        let mut rest = if begun.is_empty() {
-            bytes
-        } else {
-            begun.extend(bytes);
-            &begun[..]
-        };
+        if !begun.is_empty() {
+            begun.extend_from_slice(bytes);
+        }
+        // A chunk, in pieces of which its messages are the last.
+        if begun.first() == Some(&op::CHUNK) && queue.length(&begun) == Some(begun.len()) {
+            let length = begun.len() as u64;
+            self.pack(begun)?;
+            if let Some(queue) = &mut self.queue {
+                queue.said += length;
+                queue.begun = std::mem::take(&mut queue.spare);
+                queue.begun.clear();
+            }
+            return Ok(());
+        }
+        let is_begun = !begun.is_empty();
+        let mut rest = if is_begun { &begun[..] } else { bytes };
         while let Some(queue) = &mut self.queue
             && let Some(length) = queue.length(rest).filter(|length| *length <= rest.len())
         {
@@ -257,8 +276,14 @@ impl Sink {
                 queue.said += length as u64;
             }
         }
+        let left = rest.len();
+        if is_begun {
+            begun.drain(..begun.len() - left);
+        } else {
+            begun.extend_from_slice(&bytes[bytes.len() - left..]);
+        }
         if let Some(queue) = &mut self.queue {
-            queue.begun = rest.to_vec();
+            queue.begun = begun;
         }
         Ok(())
     }
@@ -278,11 +303,6 @@ impl Sink {
 }
 
 impl Queue {
-    fn wait_for(&mut self, what: Waiting, bytes: usize) {
-        self.waiting.push_back(what);
-        self.waiting_bytes += bytes;
-    }
-
     /// How long what begins with `bytes` is, if that can be told: a record, or magic bytes.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         if !self.head || self.foot {
