@@ -176,13 +176,13 @@ fn a_line_at_a_terminal_says_how_far_a_recovery_is() {
     let home = Home::new("recover-status");
     let node = node(&home);
     let publisher = node.topic::<[u8]>("/k").unwrap().publisher().unwrap();
-    // More than the pipe and what is in memory.
+    // More than the pipe and the 32 MiB that may wait for it.
     let noise = noise(4 << 20);
-    for _ in 0..4 {
+    for _ in 0..12 {
         publisher.publish(&noise).unwrap();
     }
     let file = home.root().with_file_name("recover.mcap");
-    home.run(&format!("record -o {} /k --history 4 --count 4", file.display())).expect(DONE);
+    home.run(&format!("record -o {} /k --history 12 --count 12", file.display())).expect(DONE);
     let pipe = home.root().with_file_name("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let args = format!("recover {} --overwrite --output {}", file.display(), pipe.display());
@@ -191,10 +191,10 @@ fn a_line_at_a_terminal_says_how_far_a_recovery_is() {
     // Longer than a line is left as it is.
     std::thread::sleep(Duration::from_millis(300));
     let all = std::thread::spawn(move || std::io::copy(&mut read, &mut std::io::sink()).unwrap());
-    let seen = await_seen(&mut person, &[" of 4 messages (", "4 messages into"]);
-    assert!(seen.contains("\r\x1b[K[##") && seen.contains("\r\x1b[Koutlive: 4 mess"), "{seen:?}");
+    let seen = await_seen(&mut person, &[" of 12 messages (", "12 messages into"]);
+    assert!(seen.contains("\r\x1b[K[##") && seen.contains("\r\x1b[Koutlive: 12 m"), "{seen:?}");
     assert!(recover.wait().unwrap().success());
-    assert!(all.join().unwrap() > 16 << 20);
+    assert!(all.join().unwrap() > 48 << 20);
 }
 
 #[test]
