@@ -147,7 +147,7 @@ fn name(how: Compression) -> &'static str {
     }
 }
 
-/// The data of a chunk, compressed, if that is less.
+/// The data of a chunk, compressed, if that is less together with the name of how.
 fn compressed(how: Compression, record: &[u8]) -> Option<Vec<u8>> {
     let data = record.get(DATA_AT..)?;
     let pack = || match how {
@@ -155,7 +155,8 @@ fn compressed(how: Compression, record: &[u8]) -> Option<Vec<u8>> {
         Compression::Lz4 => lz4(data),
         Compression::Zstd => zstd(data),
     };
-    panic::catch_unwind(pack).ok().flatten().filter(|packed| packed.len() < data.len())
+    let packed = panic::catch_unwind(pack).ok().flatten()?;
+    (packed.len() + name(how).len() < data.len()).then_some(packed)
 }
 
 fn lz4(data: &[u8]) -> Option<Vec<u8>> {
@@ -235,6 +236,29 @@ mod tests {
                 assert_eq!((by_thread.record(), by_us.record()), (&chunk[..], &chunk[..]));
                 assert_eq!(by_thread.packed().is_some(), chunk.len() > DATA_AT + 1, "{how:?}");
             }
+        }
+    }
+
+    /// The index tells a compressed chunk from another by its length: one that was as long, with
+    /// the name of its compression, was listed as not compressed.
+    #[test]
+    fn a_compressed_chunk_is_never_as_long_as_it_was() {
+        let mut state = 1u64;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 56) as u8
+        });
+        let noise: Vec<u8> = noise.take(1000).collect();
+        for how in [Compression::Lz4, Compression::Zstd] {
+            let mut smaller = 0;
+            for zeros in 0..200 {
+                let record = [&[0; DATA_AT], &noise[..], &vec![0; zeros]].concat();
+                let packed = compressed(how, &record);
+                let whole = packed.map_or(0, |packed| packed.len() + name(how).len());
+                assert!(whole < noise.len() + zeros, "{how:?}, {zeros} zeros: {whole}");
+                smaller += usize::from(whole > 0);
+            }
+            assert!((50..200).contains(&smaller), "{how:?}: {smaller}");
         }
     }
 }

@@ -93,16 +93,20 @@ impl Places {
         real + (told - at)
     }
 
-    /// Replaces a place in `body`, and a length behind it if there is one; how long it is.
-    fn correct(&self, body: &mut [u8], at: usize, length_at: Option<usize>) -> Option<[u64; 2]> {
-        let start = number(body, at)?;
-        let place = self.real(start);
-        body[at..at + 8].copy_from_slice(&place.to_le_bytes());
-        let Some(length_at) = length_at else { return Some([0; 2]) };
-        let length = number(body, length_at)?;
-        let real = self.real(start.checked_add(length)?) - place;
+    /// Replaces the place that stands in `body` at `at`.
+    fn correct(&self, body: &mut [u8], at: usize) -> Option<()> {
+        let real = self.real(number(body, at)?);
+        body[at..at + 8].copy_from_slice(&real.to_le_bytes());
+        Some(())
+    }
+
+    /// The same with a length at `length_at` of what is there; how long it was said to be, and is.
+    fn correct_span(&self, body: &mut [u8], at: usize, length_at: usize) -> Option<[u64; 2]> {
+        let (start, told) = (number(body, at)?, number(body, length_at)?);
+        let real = self.real(start.checked_add(told)?) - self.real(start);
+        self.correct(body, at)?;
         body[length_at..length_at + 8].copy_from_slice(&real.to_le_bytes());
-        Some([length, real])
+        Some([told, real])
     }
 }
 
@@ -162,15 +166,15 @@ impl Sink {
         let Some(queue) = &mut self.queue else { return Ok(()) };
         let mut body = record[HEAD_BYTES..].to_vec();
         // What does not look like `mcap`'s passes as it is.
-        let longer = match opcode {
+        let corrected = match opcode {
             op::CHUNK_INDEX => queue.index(&mut body),
-            op::METADATA_INDEX | op::ATTACHMENT_INDEX => queue.places.correct(&mut body, 0, None),
-            op::SUMMARY_OFFSET => queue.places.correct(&mut body, 1, Some(9)),
+            op::METADATA_INDEX | op::ATTACHMENT_INDEX => queue.places.correct(&mut body, 0),
+            op::SUMMARY_OFFSET => queue.places.correct_span(&mut body, 1, 9).map(drop),
             op::DATA_END => queue.end(&mut body),
             op::FOOTER => queue.footer(&mut body),
             _ => None,
         };
-        if longer.is_none() {
+        if corrected.is_none() {
             return self.put(record);
         }
         self.put(&[&[opcode][..], &(body.len() as u64).to_le_bytes()].concat())?;
@@ -313,14 +317,15 @@ impl Queue {
     }
 
     /// The index of a chunk.
-    fn index(&self, body: &mut Vec<u8>) -> Option<[u64; 2]> {
-        let [told, real] = self.places.correct(body, INDEX_START_AT, Some(INDEX_LENGTH_AT))?;
+    fn index(&self, body: &mut Vec<u8>) -> Option<()> {
+        let [told, real] = self.places.correct_span(body, INDEX_START_AT, INDEX_LENGTH_AT)?;
         let table = body.get(INDEX_TABLE_AT..INDEX_TABLE_AT + 4)?.try_into().ok()?;
         let begin = INDEX_TABLE_AT + 4;
         let end = begin + u32::from_le_bytes(table) as usize;
         for entry in (begin..end).step_by(INDEX_ENTRY_BYTES) {
-            self.places.correct(body, entry + 2, None)?;
+            self.places.correct(body, entry + 2)?;
         }
+        // What was compressed is shorter, its name included.
         if real != told {
             // The table, and the length of the indexes of messages.
             let name_at = end + 8;
@@ -332,22 +337,22 @@ impl Queue {
             body.extend(packed.to_le_bytes());
             body.extend(unpacked.to_le_bytes());
         }
-        Some([told, real])
+        Some(())
     }
 
     /// The end of the data, which has its checksum.
-    fn end(&self, body: &mut [u8]) -> Option<[u64; 2]> {
+    fn end(&self, body: &mut [u8]) -> Option<()> {
         let sum = self.sum.clone().finalize();
         body.get_mut(..4)?.copy_from_slice(&sum.to_le_bytes());
-        Some([0; 2])
+        Some(())
     }
 
     /// The footer, which has the checksum of the index and of itself up to there.
-    fn footer(&mut self, body: &mut [u8]) -> Option<[u64; 2]> {
+    fn footer(&mut self, body: &mut [u8]) -> Option<()> {
         self.foot = true;
         for at in [0, 8] {
             if number(body, at)? > 0 {
-                self.places.correct(body, at, None)?;
+                self.places.correct(body, at)?;
             }
         }
         let (before, sum) = body.split_at_mut_checked(FOOTER_CRC_AT)?;
@@ -356,7 +361,7 @@ impl Queue {
         all.update(&((FOOTER_CRC_AT + 4) as u64).to_le_bytes());
         all.update(before);
         sum.get_mut(..4)?.copy_from_slice(&all.finalize().to_le_bytes());
-        Some([0; 2])
+        Some(())
     }
 }
 
