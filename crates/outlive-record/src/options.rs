@@ -21,7 +21,8 @@ pub struct RecordOptions {
     /// Definitions of messages that ROS 2 does not bring along, for [`Profile::Ros2`] and for CDR
     /// whose topics have none.
     pub definitions: Definitions,
-    /// How chunks are compressed.
+    /// How chunks are compressed, by threads of their own: one for each core, at most four. Up to
+    /// 32 MiB may wait for them.
     pub compression: Compression,
     /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
     pub chunk_bytes: u64,
