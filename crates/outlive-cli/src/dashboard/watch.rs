@@ -286,12 +286,11 @@ impl Watch {
 
 /// A message part by part, as `echo` shows it; of one with many parts or long ones the beginning.
 fn message(decoder: &Decoder, sample: &Sample<[u8]>) -> Value {
-    let mut rows = match sample.len() {
-        ..=MESSAGE_BYTES_MAX => decoder.rows(sample),
-        _ => vec![(String::new(), "more than 1 MiB: outlive topic echo shows it".to_owned())],
+    let large = || (String::new(), "more than 1 MiB: outlive topic echo shows it".to_owned());
+    let (mut rows, more) = match sample.len() {
+        ..=MESSAGE_BYTES_MAX => decoder.rows(sample, ROWS_MAX),
+        _ => (vec![large()], 0),
     };
-    let more = rows.len().saturating_sub(ROWS_MAX);
-    rows.truncate(ROWS_MAX);
     if more > 0 {
         rows.push((String::new(), format!(".. {more} more")));
     }

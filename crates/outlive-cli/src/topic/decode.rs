@@ -230,13 +230,17 @@ impl Decoder {
         out
     }
 
-    /// What is in it, part by part; of what has no parts one row without a name.
-    pub(crate) fn rows(&self, payload: &[u8]) -> Vec<(String, String)> {
+    /// What is in it, part by part, and how many parts there are beyond the first `most`; of what
+    /// has no parts one row without a name.
+    pub(crate) fn rows(&self, payload: &[u8], most: usize) -> (Vec<(String, String)>, usize) {
         let Some(tree) = self.tree(payload, self.most()) else {
-            return vec![(String::new(), self.text(payload))];
+            return (vec![(String::new(), self.text(payload))], 0);
         };
+        let leaves = tree.leaves();
+        // A part is found by looking through those beside it: not for each of a hundred thousand.
         let value = |path: &Path| tree.at(path).map_or(String::new(), Tree::to_string);
-        tree.leaves().iter().map(|path| (path.to_string(), value(path))).collect()
+        let rows = leaves.iter().take(most).map(|path| (path.to_string(), value(path)));
+        (rows.collect(), leaves.len().saturating_sub(most))
     }
 
     /// For JSON: key, value, and whether it is all of the payload.
