@@ -11,9 +11,12 @@ from pathlib import Path
 import pyarrow
 from rerun.chunk import RrdReader
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "crates/outlive-py/tests"))
+from foreign import write_foreign  # noqa: E402
+
 # That a file whose writer was killed has no end.
 warnings.simplefilter("ignore")
-VIEW = os.environ["VIEW"]
+VIEW, MATRIX = os.environ["VIEW"], os.environ["MATRIX"]
 DIR = Path(sys.argv[1])
 PATIENCE = 120  # ends what hangs; nothing is asserted about times
 KINDS = ["picture", "lidar", "pose", "number", "state", "plan", "joints"]
@@ -67,18 +70,52 @@ def check(path, count):
     return len(at), sum(map(len, at.values()))
 
 
-def await_file(path, count):
+def await_file(path, count, wanted=ENTITIES):
     """Until the file has `count` of each; a file that grows may end in the middle."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
             at = entities(path)
-            if all(len(at.get(entity, [])) >= count for entity in ENTITIES):
+            if all(len(at.get(entity, [])) >= count for entity in wanted):
                 return
         except Exception as e:
             assert time.monotonic() < until, e
         assert time.monotonic() < until
         time.sleep(0.2)
+
+
+# Of each third-party encoding, as foreign.py has it.
+FOREIGN = {
+    "/x/own/real": 7, "/x/own/mode": "Hold",
+    "/x/protobuf/goal": "dock", "/x/protobuf/steps/1": 2, "/x/json/x": 0.5,
+    "/x/cdr/x": 1.5, "/x/cdr/n/1": -8, "/x/flatbuffer/names/1": "ö",
+    "/x/flatbuffer/next/seconds": 2.5, "/x/arrow/x/2": -2, "/x/arrow/mode/1": "hand",
+}
+
+
+def check_foreign():
+    """What crates/outlive-py/tests/test_matrix.py sends from language to language."""
+    path, at = DIR / "foreign.rrd", DIR / "foreign"
+    at.mkdir(exist_ok=True)
+    write_foreign(at)
+    command = [f"{VIEW}/outlive-view", "/x/*", "--rate", "inf", "--rerun", str(path)]
+    view = subprocess.Popen(command)
+    writer = subprocess.Popen([MATRIX, str(at), "write"], text=True, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE)
+    started.extend([view, writer])
+    assert writer.stdout.readline() == "ready\n"
+    writer.stdin.write("7\n")
+    writer.stdin.flush()
+    await_file(path, 1, FOREIGN)
+    view.send_signal(signal.SIGINT)
+    assert view.wait(PATIENCE) == 0
+    found = entities(path)
+    for entity, expected in FOREIGN.items():
+        [(_, row)] = found[entity]
+        [value] = row["TextDocument:text" if isinstance(expected, str) else "Scalars:scalars"]
+        assert value == expected, (entity, value)
+    # The absent value of the second row.
+    assert "/x/arrow/x/1" not in found, sorted(found)
 
 
 started = []
@@ -101,8 +138,9 @@ try:
     again = subprocess.run(started[0].args, capture_output=True, text=True, timeout=PATIENCE)
     assert again.returncode == 1 and "--overwrite" in again.stderr, again
     feed.kill()
+    check_foreign()
     print(f"view: rerun-sdk reads {count} entities and {rows} rows as they were published, "
-          "also of a file whose writer was killed")
+          f"also of a file whose writer was killed; {len(FOREIGN)} values of every encoding")
 finally:
     for process in started:
         process.kill()

@@ -1,4 +1,5 @@
-//! Payloads that ROS has no message for, as JSON: described types, MessagePack, and bytes.
+//! Payloads that ROS has no message for, as JSON: described types, MessagePack, third-party
+//! encodings, and bytes.
 //!
 //! | here | JSON |
 //! |---|---|
@@ -7,15 +8,14 @@
 //! | `u128`, `i128` | text |
 //! | bytes that nobody described, long arrays of `u8` | base64, as Foxglove has bytes in JSON |
 //! | what is no struct at the top | `{"value": ...}` |
+//! | third-party encodings beyond 1 MiB | none: a table of 100 MB is no text |
 //! | bytes of unknown type | `{"bytes": their number, "data": the first 64 KiB}` |
-
-use std::fmt;
 
 use data_encoding::BASE64;
 use outlive::MsgPack;
 use outlive::describe::{FieldType, Kind, Scalar, Value as Part};
 use outlive::{Encoding, PayloadType, TypeDescription};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use outlive_record::decode::{Foreign, Tree};
 use serde_json::{Map, Number, Value, json};
 
 /// Arrays of `u8` with more elements are bytes.
@@ -24,12 +24,15 @@ const NUMBERS_MAX: usize = 32;
 const EXACT_MAX: u64 = 1 << 53;
 /// Shown of what nobody knows.
 const UNKNOWN_BYTES: usize = 64 << 10;
+/// Larger payloads in third-party encodings have no JSON.
+const FOREIGN_BYTES: usize = 1 << 20;
 
 /// How payloads of one topic become JSON.
 #[derive(Clone, Debug)]
 pub(crate) enum Json {
     Described(Box<TypeDescription>),
     MessagePack,
+    Foreign(Box<Foreign>),
     Unknown,
 }
 
@@ -37,6 +40,9 @@ impl Json {
     pub(crate) fn of(of: &PayloadType) -> Self {
         match of.description() {
             _ if of.encoding() == Encoding::MessagePack => Self::MessagePack,
+            _ if of.encoding().is_foreign() => {
+                Foreign::of(of).map_or(Self::Unknown, |of| Self::Foreign(Box::new(of)))
+            }
             Some(described) if !described.is_opaque() => Self::Described(Box::new(described)),
             _ => Self::Unknown,
         }
@@ -52,9 +58,13 @@ impl Json {
                 part(&described.decode(payload).ok_or("its bytes do not match its type")?)
             }
             Self::MessagePack => {
-                let decoded = MsgPack::<()>::new(payload).decode_as::<Any>();
-                decoded.map_err(|e| e.to_string())?.0
+                let decoded = MsgPack::<Tree>::new(payload).decode();
+                tree(&decoded.map_err(|e| e.to_string())?)
             }
+            Self::Foreign(_) if payload.len() > FOREIGN_BYTES => {
+                return Err(format!("{} bytes are too many for JSON", payload.len()));
+            }
+            Self::Foreign(of) => tree(&of.tree(payload)?),
             Self::Unknown => {
                 let shown = &payload[..payload.len().min(UNKNOWN_BYTES)];
                 json!({"bytes": payload.len(), "data": BASE64.encode(shown)})
@@ -63,7 +73,12 @@ impl Json {
         Ok(if value.is_object() { value } else { json!({"value": value}) })
     }
 
-    /// The schema of all payloads; of MessagePack that of `example`, as it says nothing before.
+    /// Whether only messages say what is in them.
+    pub(crate) fn needs_example(&self) -> bool {
+        matches!(self, Self::MessagePack | Self::Foreign(_))
+    }
+
+    /// The schema of all payloads; that of `example` where nothing is known before.
     pub(crate) fn schema(&self, title: &str, example: Option<&Value>) -> Value {
         let mut schema = match self {
             Self::Described(described) => {
@@ -74,7 +89,9 @@ impl Json {
                     false => json!({"type": "object", "properties": {"value": schema}}),
                 }
             }
-            Self::MessagePack => example.map_or_else(|| json!({"type": "object"}), like),
+            Self::MessagePack | Self::Foreign(_) => {
+                example.map_or_else(|| json!({"type": "object"}), like)
+            }
             Self::Unknown => {
                 let properties = json!({"bytes": {"type": "integer"}, "data": bytes()});
                 json!({"type": "object", "properties": properties})
@@ -135,7 +152,8 @@ fn like(value: &Value) -> Value {
         Value::Number(_) => json!({"type": "number"}),
         Value::String(_) => json!({"type": "string"}),
         Value::Array(items) => {
-            json!({"type": "array", "items": items.first().map_or_else(|| json!({}), like)})
+            let some = items.iter().find(|item| !item.is_null());
+            json!({"type": "array", "items": some.map_or_else(|| json!({}), like)})
         }
         Value::Object(fields) => {
             let properties: Map<_, _> = fields.iter().map(|(k, v)| (k.clone(), like(v))).collect();
@@ -189,74 +207,19 @@ fn single(v: f32) -> Value {
     v.to_string().parse::<f64>().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
 }
 
-/// MessagePack has bytes and keys of any type; JSON has neither.
-struct Any(Value);
-
-impl<'de> Deserialize<'de> for Any {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(AnyVisitor)
-    }
-}
-
-struct AnyVisitor;
-
-impl<'de> Visitor<'de> for AnyVisitor {
-    type Value = Any;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that JSON has, too")
-    }
-
-    fn visit_unit<E>(self) -> Result<Any, E> {
-        Ok(Any(Value::Null))
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<Any, E> {
-        Ok(Any(v.into()))
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<Any, E> {
-        Ok(Any(v.into()))
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<Any, E> {
-        Ok(Any(v.into()))
-    }
-
-    fn visit_f32<E>(self, v: f32) -> Result<Any, E> {
-        Ok(Any(single(v)))
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<Any, E> {
-        Ok(Any(v.into()))
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<Any, E> {
-        Ok(Any(v.into()))
-    }
-
-    fn visit_bytes<E>(self, v: &[u8]) -> Result<Any, E> {
-        Ok(Any(BASE64.encode(v).into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Any(item)) = from.next_element()? {
-            list.push(item);
-        }
-        Ok(Any(list.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
-        let mut fields = Map::new();
-        while let Some((Any(key), Any(value))) = from.next_entry()? {
-            let key = match key {
-                Value::String(key) => key,
-                other => other.to_string(),
-            };
-            fields.insert(key, value);
-        }
-        Ok(Any(fields.into()))
+/// JSON has neither bytes nor a key twice: the last one holds.
+fn tree(of: &Tree) -> Value {
+    match of {
+        Tree::Bool(v) => (*v).into(),
+        Tree::Unsigned(v) => u64::try_from(*v).map_or_else(|_| v.to_string().into(), Value::from),
+        Tree::Signed(v) => i64::try_from(*v).map_or_else(|_| v.to_string().into(), Value::from),
+        Tree::F32(v) => single(*v),
+        Tree::F64(v) => (*v).into(),
+        Tree::Text(v) | Tree::Name(v) => v.as_str().into(),
+        Tree::Bytes(v) => BASE64.encode(v.shown()).into(),
+        Tree::List(v) => v.shown().iter().map(tree).collect(),
+        Tree::Fields(v) => Value::Object(v.iter().map(|(k, v)| (k.clone(), tree(v))).collect()),
+        _ => Value::Null,
     }
 }
 
@@ -359,5 +322,34 @@ mod tests {
         assert_eq!(json.value(b"\x07").unwrap(), json!({"value": 7}));
         assert!(json.value(b"\x93\x01").is_err());
         assert_eq!(json.schema("x", None), json!({"type": "object", "title": "x"}));
+    }
+
+    /// They were the bytes in base64.
+    #[test]
+    fn third_party_encodings_become_json() {
+        let made = |file: &str| {
+            let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/outlive-record/tests");
+            std::fs::read(format!("{dir}/foreign/{file}")).unwrap()
+        };
+        let of = |encoding, name: &str, schema: &[u8]| {
+            Json::of(&PayloadType::encoded(encoding, name, schema).unwrap())
+        };
+        let table = of(Encoding::Arrow, "table", b"");
+        let value = table.value(&made("table.arrow")).unwrap();
+        assert!(value["x"].as_array().is_some_and(|x| x[0].is_f64()), "{value}");
+        let schema = table.schema("table", Some(&value));
+        assert_eq!(schema["properties"]["x"]["items"], json!({"type": "number"}));
+        assert!(table.value(&made("table.arrow")[..100]).is_err());
+        let plan = of(Encoding::FlatBuffer, "robot.Plan", &made("plan.bfbs"));
+        assert!(plan.value(&made("plan.bin")).unwrap()["goal"].is_string());
+        let goal = of(Encoding::Json, "robot/Goal", b"");
+        assert_eq!(goal.value(br#"{"x": [1]}"#).unwrap(), json!({"x": [1]}));
+        let large = [b"\"", &[b'x'; FOREIGN_BYTES][..], b"\""].concat();
+        assert!(goal.value(&large).unwrap_err().contains("too many"));
+        let cdr = of(Encoding::Cdr, "my/msg/Goal", b"float64 x\n");
+        let bytes = [&[0, 1, 0, 0][..], &1.5f64.to_le_bytes()].concat();
+        assert_eq!(cdr.value(&bytes).unwrap(), json!({"x": 1.5}));
+        // Nobody can read it without its schema.
+        assert!(of(Encoding::Protobuf, "robot.Plan", b"").value(b"\x0a\0").unwrap()["bytes"] == 2);
     }
 }

@@ -242,8 +242,9 @@ impl View {
     }
 
     fn open(&mut self, info: topic::Info, payload_type: PayloadType, out: &mut dyn Output) {
+        use Encoding::{Arrow, Headed, MessagePack};
         // Types that do not say all of their messages.
-        let open = matches!(info.encoding, Encoding::MessagePack | Encoding::Headed);
+        let open = matches!(info.encoding, MessagePack | Headed | Arrow);
         let example = if open { newest(&self.node, &info.name).pop() } else { None };
         let shown = Shown { payload_type, attributes: info.attributes };
         out.open(&info.name, &shown, example.as_deref());

@@ -6,13 +6,12 @@ use std::ops::Range;
 use outlive::describe::{FieldType, Kind, Scalar};
 use outlive::msgpack;
 use outlive::{Encoding, PayloadType, TypeDescription};
+use outlive_record::decode::{Foreign, Tree};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use crate::exit::{Code, Failure};
 use crate::topic::encode;
-use crate::topic::foreign::Foreign;
-use crate::tree::Tree;
 
 /// For people: `[f64]`, `robot/Goal`.
 pub(crate) fn type_text(of: &PayloadType) -> String {

@@ -98,9 +98,16 @@ fn columns_of_protocol_buffers_are_those_of_the_schema() {
     assert_eq!(lines, ["goal,at.x,at.y,fast,then", "a,,,,", &format!(",1.5,0.0,,{then}")]);
 }
 
+/// Kept beside what reads them.
+macro_rules! made {
+    ($file:literal) => {
+        include_bytes!(concat!("../../outlive-record/tests/foreign/", $file))
+    };
+}
+
 #[test]
 fn columns_of_flatbuffers_are_those_of_the_schema() {
-    let (schema, full) = (include_bytes!("foreign/plan.bfbs"), include_bytes!("foreign/plan.bin"));
+    let (schema, full) = (made!("plan.bfbs"), made!("plan.bin"));
     // A table without fields.
     let empty = [8, 0, 0, 0, 4, 0, 4, 0, 4, 0, 0, 0];
     let of = encoded(Encoding::FlatBuffer, "robot.Plan", schema);

@@ -3,7 +3,7 @@
 import pathlib
 import struct
 
-MADE = pathlib.Path(__file__).resolve().parents[3] / "crates/outlive-cli/tests/foreign"
+MADE = pathlib.Path(__file__).resolve().parents[3] / "crates/outlive-record/tests/foreign"
 
 # By the encoding: what echo prints as JSON; of FlatBuffers and Arrow a part of it.
 VALUES = {

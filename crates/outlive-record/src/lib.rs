@@ -17,6 +17,7 @@
 //! | `recover` | writes what can be read of one into another |
 //! | `player` | from a file into publishers, in the original time |
 //! | `json` | MessagePack as JSON and back |
+//! | `decode` | payloads with their fields, for tools |
 //! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
 //!
 //! # Examples
@@ -44,6 +45,8 @@
 
 mod about;
 mod channel;
+#[cfg(feature = "decode")]
+pub mod decode;
 mod dir_watch;
 mod error;
 mod file;

@@ -17,14 +17,14 @@ const FOREIGN: [(Encoding, &str, &[u8], &[u8]); 2] = [
     (
         Encoding::FlatBuffer,
         "robot.Plan",
-        include_bytes!("../../../crates/outlive-cli/tests/foreign/plan.bfbs"),
-        include_bytes!("../../../crates/outlive-cli/tests/foreign/plan.bin"),
+        include_bytes!("../../../crates/outlive-record/tests/foreign/plan.bfbs"),
+        include_bytes!("../../../crates/outlive-record/tests/foreign/plan.bin"),
     ),
     (
         Encoding::Arrow,
         "table",
-        include_bytes!("../../../crates/outlive-cli/tests/foreign/table.schema"),
-        include_bytes!("../../../crates/outlive-cli/tests/foreign/table.arrow"),
+        include_bytes!("../../../crates/outlive-record/tests/foreign/table.schema"),
+        include_bytes!("../../../crates/outlive-record/tests/foreign/table.arrow"),
     ),
 ];
 

@@ -267,10 +267,13 @@ impl Form {
             }
             Self::Foreign { .. } => Ok(Made { which: 0, data: payload.to_vec(), value: None }),
             Self::Json(json) => {
-                let value = unrounded(json.value(payload)?);
-                // Of MessagePack the schema is known from the first one on.
-                let which = usize::from(matches!(json, Json::MessagePack));
-                Ok(Made { which, data: value.to_string().into_bytes(), value: Some(value) })
+                let value = json.value(payload)?;
+                // Where messages say their schema it is known from the first one on; a number is
+                // one there, however large.
+                let example = json.needs_example().then(|| value.clone());
+                let which = usize::from(example.is_some());
+                let data = unrounded(value).to_string().into_bytes();
+                Ok(Made { which, data, value: example })
             }
         }
     }

@@ -8,11 +8,10 @@ use outlive::MsgPack;
 use outlive::describe::{self, FieldType, Kind, Scalar};
 use outlive::topic;
 use outlive::{Encoding, PayloadType, TypeDescription};
+use outlive_record::decode::{Foreign, Key, Path, Tree};
 use serde_json::Value;
 
-use super::foreign::Foreign;
 use crate::exit::plain;
-use crate::tree::{Key, Path, Tree};
 
 /// Bytes shown unless all are asked for.
 const BYTES_SHOWN: usize = 16;
@@ -379,6 +378,7 @@ fn check_path(root: &FieldType, path: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    use crate::csv::cell;
     use Encoding::{Bytes, Fixed, Slice};
 
     fn text(name: &str, encoding: Encoding, element_bytes: usize, payload: &[u8]) -> String {
@@ -442,7 +442,7 @@ mod tests {
         let of = |encoding, count: usize| Decoder::new("f32", encoding, 4 * count, true);
         let payload = |n: usize| [1.5f32.to_ne_bytes()].repeat(n).concat();
         let cell =
-            |of: &Decoder, n| of.read(&payload(n)).unwrap().part(&Path::default()).unwrap().cell();
+            |of: &Decoder, n| cell(&of.read(&payload(n)).unwrap().part(&Path::default()).unwrap());
         assert_eq!(names(&of(Fixed, 1), &payload(1)), [""]);
         assert_eq!(cell(&of(Fixed, 1), 1), "1.5");
         assert_eq!(names(&of(Fixed, 3), &payload(3)), ["[0]", "[1]", "[2]"]);

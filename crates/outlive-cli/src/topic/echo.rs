@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use outlive::topic::{Event, Meta};
 use outlive::{Deadline, Domain, Encoding, ErrorKind, Node, Sample, Subscriber, WaitSet, Waitable};
+use outlive_record::decode::{Path, Tree};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -15,11 +16,11 @@ use super::named::{missing, note_waiting};
 use crate::absent::{nobody, note_if_nobody};
 use crate::clock::{duration, local};
 use crate::complete;
+use crate::csv::{cell, head};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{self, Halt, Output, bytes, count};
-use crate::tree::{Path, Tree, head};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -396,11 +397,11 @@ impl Echo<'_> {
             format!("{},{},{seq},{timestamp_ns},{lost_before},{bytes}", id.node, id.port);
         for path in &columns {
             line.push(',');
-            line += &read.part(path).map_or(String::new(), |v| v.cell());
+            line += &read.part(path).map_or(String::new(), |v| cell(&v));
         }
         if columns.is_empty() {
             line.push(',');
-            line += &decoder.json(sample).1.cell();
+            line += &cell(&decoder.json(sample).1);
         }
         line.push('\n');
         self.columns = Some(columns);

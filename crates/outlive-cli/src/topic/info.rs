@@ -7,9 +7,9 @@ use clap::Args;
 use outlive::NodeId;
 use outlive::describe::FieldType;
 use outlive::topic::{self, PublisherId, SourceInfo, SubscriberInfo};
+use outlive_record::decode::schema_text;
 use serde::Serialize;
 
-use super::foreign::schema_text;
 use super::list::{Publisher, is_sized, type_text};
 use super::named::missing;
 use crate::complete;

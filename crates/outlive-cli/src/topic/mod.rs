@@ -14,7 +14,6 @@ mod delay;
 mod echo;
 pub(crate) mod encode;
 mod find;
-pub(crate) mod foreign;
 mod gaps;
 mod info;
 mod list;

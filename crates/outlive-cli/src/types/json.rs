@@ -1,10 +1,10 @@
 //! `outlive types show` and `diff` as JSON.
 
 use outlive::describe::{Field, Kind};
+use outlive_record::decode::SetType;
 use serde::Serialize;
 
 use super::model::Message;
-use crate::topic::foreign::SetType;
 use crate::topic::{FieldRow, list_fields};
 
 /// A message with its fields, or an enum of a descriptor set with its values.

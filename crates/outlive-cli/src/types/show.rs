@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use outlive::{Encoding, PayloadType};
+use outlive_record::decode::{self, SetType};
 use outlive_record::ros2::{InterfaceFile, embedded_text};
 
 use super::form::FormArgs;
@@ -13,7 +14,6 @@ use super::json::{self, Difference, Shown};
 use super::model::{self, Carried, Form, Library, Message, full_name};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, plain};
 use crate::output::{print, print_json};
-use crate::topic::foreign;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -66,7 +66,7 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
             let types = set_types(&args.of, &set)?;
             return print_json(&types.into_iter().map(Shown::from).collect::<Vec<_>>());
         }
-        let shown = foreign::set_text(&set).map_err(|why| no_set(&args.of, &why));
+        let shown = decode::set_text(&set).map_err(|why| no_set(&args.of, &why));
         return print(&plain(&shown?));
     }
     let Loaded { library, wanted, .. } = load(&args.of, args.form.form(Carried::Fixed))?;
@@ -141,7 +141,7 @@ fn message_differences(args: &DiffArgs) -> Result<Differences, Failure> {
 
 /// Of all messages; what several use is said once.
 fn set_differences(args: &DiffArgs, a: &[u8], b: &[u8]) -> Result<Differences, Failure> {
-    let names = |path: &str, set| foreign::set_names(set).map_err(|why| no_set(path, &why));
+    let names = |path: &str, set| decode::set_names(set).map_err(|why| no_set(path, &why));
     let (of_a, of_b) = (names(&args.first, a)?, names(&args.second, b)?);
     let (mut lines, mut said) = (Vec::new(), BTreeSet::new());
     for name in &of_a {
@@ -171,8 +171,8 @@ fn descriptor_set(of: &str) -> Result<Option<Vec<u8>>, Failure> {
     fs::read(of).map(Some).map_err(|e| Failure::io(&format!("reading {of}"), &e))
 }
 
-fn set_types(path: &str, set: &[u8]) -> Result<Vec<foreign::SetType>, Failure> {
-    foreign::set_types(set).map_err(|why| no_set(path, &why))
+fn set_types(path: &str, set: &[u8]) -> Result<Vec<SetType>, Failure> {
+    decode::set_types(set).map_err(|why| no_set(path, &why))
 }
 
 fn no_set(of: &str, why: &str) -> Failure {

@@ -6,11 +6,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use outlive::{Encoding, PayloadType};
+use outlive_record::decode::Path as Part;
 use outlive_record::{Message, Source};
 
+use crate::csv::{cell, head, quoted};
 use crate::exit::Failure;
 use crate::topic::decode::{Decoder, Read};
-use crate::tree::{Path as Part, head, quoted};
 
 /// Bytes that become hexadecimal digits at once.
 const HEX_BYTES: usize = 64 << 10;
@@ -63,7 +64,7 @@ impl Table {
         text += &format!("{log_time},{publish_time},{},{sequence},{bytes}", quoted(publisher));
         for path in &columns {
             text.push(',');
-            text += &read.part(path).map_or(String::new(), |v| v.cell());
+            text += &read.part(path).map_or(String::new(), |v| cell(&v));
         }
         if columns.is_empty() {
             text.push(',');

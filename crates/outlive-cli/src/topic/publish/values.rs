@@ -3,6 +3,7 @@
 use outlive::MsgPack;
 use outlive::topic::{self, Waited};
 use outlive::{Deadline, Domain, Encoding, Message, Node, PayloadType, Publisher, TypeDescription};
+use outlive_record::decode::{Foreign, Tree};
 use serde_json::Value;
 
 use super::args::PubArgs;
@@ -14,9 +15,7 @@ use crate::options::{DomainOptions, sleep_until};
 use crate::os;
 use crate::output::count;
 use crate::topic::encode;
-use crate::topic::foreign::Foreign;
 use crate::topic::named::{missing, names};
-use crate::tree::Tree;
 use crate::value;
 
 /// A publisher, and how to make payloads for it.

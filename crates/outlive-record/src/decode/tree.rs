@@ -1,4 +1,5 @@
-//! A payload as people and JSON see it, wherever it comes from: described types, MessagePack.
+//! A payload as people and JSON see it, wherever it comes from: described types, MessagePack,
+//! third-party encodings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,19 +10,27 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A step to a part of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub enum Key {
+    /// A field of a struct, by its name.
     Field(String),
+    /// An element of an array, from 0 on.
     Element(usize),
 }
 
 /// Where a part of a value is; without keys it is all of it. As text it can be read only by people:
 /// the name of a field may have dots and brackets in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Path(pub(crate) Vec<Key>);
+pub struct Path(
+    /// From the outside to the inside.
+    pub Vec<Key>,
+);
 
 impl Path {
     /// What a person typed, like `joints[2].position`.
-    pub(crate) fn typed(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn typed(text: &str) -> Result<Self, String> {
         let (mut keys, mut rest) = (Vec::new(), text);
         while !rest.is_empty() {
             if let Some(indexed) = rest.strip_prefix('[') {
@@ -39,7 +48,8 @@ impl Path {
         Ok(Self(keys))
     }
 
-    pub(crate) fn below(&self, key: Key) -> Self {
+    /// That part of it.
+    pub fn below(&self, key: Key) -> Self {
         Self(self.0.iter().cloned().chain([key]).collect())
     }
 }
@@ -57,38 +67,52 @@ impl fmt::Display for Path {
     }
 }
 
-/// The head of a table with these columns. Of what is not known there is one, in hexadecimal.
-pub(crate) fn head(columns: &[Path]) -> String {
-    let name = |path: &Path| if path.0.is_empty() { "value".into() } else { path.to_string() };
-    let names = columns.iter().map(name).chain(columns.is_empty().then(|| "hex".into()));
-    names.map(|name| format!(",{}", quoted(&name))).collect()
-}
-
 /// A value with everything below it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tree {
+#[non_exhaustive]
+pub enum Tree {
+    /// Of what is optional, or null.
     Nothing,
+    /// A truth value.
     Bool(bool),
+    /// An integer without sign, of any width.
     Unsigned(u128),
+    /// One with a sign.
     Signed(i128),
+    /// A number of 32 bits.
     F32(f32),
+    /// One of 64 bits.
     F64(f64),
+    /// Text.
     Text(String),
     /// A value of an enum.
     Name(String),
+    /// Bytes that are no numbers.
     Bytes(List<u8>),
+    /// The elements of an array.
     List(List<Tree>),
+    /// The fields of a struct, in their order; a map has its keys as text.
     Fields(Vec<(String, Tree)>),
 }
 
 /// The first elements of an array, and how many there are.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct List<T> {
+pub struct List<T> {
     shown: Vec<T>,
     all: usize,
 }
 
 impl<T> List<T> {
+    /// The elements that it still has.
+    pub fn shown(&self) -> &[T] {
+        &self.shown
+    }
+
+    /// How many there are in the payload.
+    pub fn all(&self) -> usize {
+        self.all
+    }
+
     fn of(from: impl Iterator<Item = T>, all: usize, most: usize) -> Self {
         Self { shown: from.take(most).collect(), all }
     }
@@ -96,17 +120,17 @@ impl<T> List<T> {
 
 impl Tree {
     /// All of some bytes.
-    pub(crate) fn bytes(of: &[u8]) -> Self {
+    pub fn bytes(of: &[u8]) -> Self {
         Self::Bytes(List { shown: of.into(), all: of.len() })
     }
 
     /// All of a list.
-    pub(crate) fn list(of: Vec<Self>) -> Self {
+    pub fn list(of: Vec<Self>) -> Self {
         Self::List(List { all: of.len(), shown: of })
     }
 
     /// Of each value in it, the bytes that it has besides.
-    pub(crate) fn sizes(&self) -> Vec<usize> {
+    pub(super) fn sizes(&self) -> Vec<usize> {
         match self {
             Self::Text(text) | Self::Name(text) => vec![text.len()],
             Self::Bytes(bytes) => vec![bytes.shown.len()],
@@ -125,7 +149,7 @@ impl Tree {
     }
 
     /// A part of a described payload; of each array the first `most` elements.
-    pub(crate) fn of(value: &Value<'_>, most: usize) -> Self {
+    pub fn of(value: &Value<'_>, most: usize) -> Self {
         match value {
             Value::Bool(v) => Self::Bool(*v),
             Value::Unsigned(v) => Self::Unsigned(*v),
@@ -147,7 +171,7 @@ impl Tree {
     }
 
     /// With no more than the first `most` elements of each array.
-    pub(crate) fn cut(self, most: usize) -> Self {
+    pub fn cut(self, most: usize) -> Self {
         let cut = |list: Vec<Self>| list.into_iter().map(|v| v.cut(most));
         match self {
             Self::List(l) => Self::List(List::of(cut(l.shown), l.all, most)),
@@ -158,7 +182,7 @@ impl Tree {
     }
 
     /// Whether nothing was cut off.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         match self {
             Self::List(l) => l.shown.len() == l.all && l.shown.iter().all(Self::is_whole),
             Self::Bytes(l) => l.shown.len() == l.all,
@@ -168,7 +192,7 @@ impl Tree {
     }
 
     /// The part at `path`.
-    pub(crate) fn at(&self, path: &Path) -> Option<&Self> {
+    pub fn at(&self, path: &Path) -> Option<&Self> {
         path.0.iter().try_fold(self, |at, key| match (key, at) {
             (Key::Field(name), Self::Fields(fields)) => {
                 fields.iter().find(|(of, _)| of == name).map(|(_, value)| value)
@@ -179,7 +203,7 @@ impl Tree {
     }
 
     /// Where everything is that is no struct; arrays count as one.
-    pub(crate) fn leaves(&self) -> Vec<Path> {
+    pub fn leaves(&self) -> Vec<Path> {
         let mut out = Vec::new();
         self.add_leaves(Path::default(), &mut out);
         out
@@ -190,32 +214,6 @@ impl Tree {
         for (name, value) in fields {
             value.add_leaves(at.below(Key::Field(name.clone())), out);
         }
-    }
-
-    /// As a cell of a CSV table: bare numbers and text, everything else as JSON.
-    pub(crate) fn cell(&self) -> String {
-        match self {
-            Self::Nothing => String::new(),
-            Self::Text(text) | Self::Name(text) => quoted(text),
-            Self::List(_) | Self::Fields(_) => {
-                quoted(&serde_json::to_string(self).unwrap_or_default())
-            }
-            Self::Bytes(bytes) => hex(&bytes.shown),
-            number => number.to_string(),
-        }
-    }
-}
-
-/// A CSV cell after RFC 4180: in quotes where it has to be. Text that spreadsheets would execute
-/// gets a `'` in front.
-pub(crate) fn quoted(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        return format!("\"'{}\"", text.replace('"', "\"\""));
-    }
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
     }
 }
 
@@ -430,25 +428,5 @@ mod tests {
         assert_eq!(at("[x]"), Err("'x' is not a number".into()));
         assert_eq!(at("[0].a.b[0"), Err("a ] is missing".into()));
         assert_eq!(Path::typed("[0].a.b[0][1]").unwrap().to_string(), "[0].a.b[0][1]");
-    }
-
-    #[test]
-    fn a_name_with_a_dot_is_one_key() {
-        let tree = tree(r#"{"a.b": 1, "a": {"b": 2, "c[0]": 3}}"#);
-        let leaves = tree.leaves();
-        let values: Vec<_> = leaves.iter().map(|path| tree.at(path).unwrap().cell()).collect();
-        assert_eq!(head(&leaves), ",a.b,a.b,a.c[0]");
-        assert_eq!(values, ["1", "2", "3"]);
-    }
-
-    #[test]
-    fn cells_are_quoted_where_a_reader_would_split_them() {
-        let cells = |json: &str| tree(json).cell();
-        assert_eq!(cells("\"plain\""), "plain");
-        assert_eq!(cells(r#""a,\"b\"""#), r#""a,""b""""#);
-        assert_eq!(cells("[1,2]"), "\"[1,2]\"");
-        assert_eq!(cells(r#""=SUM(A1)""#), r#""'=SUM(A1)""#);
-        assert_eq!(cells("-5"), "-5", "a number stays one");
-        assert_eq!((cells("null"), cells("1.5")), (String::new(), "1.5".into()));
     }
 }

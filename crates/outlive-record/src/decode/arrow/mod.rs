@@ -16,13 +16,13 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::flat::{Budget, Table};
-use crate::tree::Tree;
+use super::tree::Tree;
 use batch::Batch;
 use schema::{Column, Head, Kind, columns, messages};
 
 /// How payloads with one schema become fields.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrow(
+pub(super) struct Arrow(
     /// Of the topic, if it has some.
     Option<Vec<Column>>,
 );

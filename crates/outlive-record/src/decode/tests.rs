@@ -1,13 +1,13 @@
 //! Payloads of Protocol Buffers, JSON and ROS, read and made.
 
+use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
-    FileDescriptorProto, MessageOptions,
+    FileDescriptorProto, FileDescriptorSet, MessageOptions,
 };
 
 use super::*;
-use crate::tree::Path;
 
 fn field(name: &str, number: i32, of: Type, label: Label, named: &str) -> FieldDescriptorProto {
     FieldDescriptorProto {
@@ -203,7 +203,7 @@ fn json_is_sent_as_it_was_typed() {
 /// Made by flatc of plan.fbs and plan.json, by pyarrow of make.py.
 macro_rules! made {
     ($file:literal) => {
-        include_bytes!(concat!("../../../tests/foreign/", $file))
+        include_bytes!(concat!("../../tests/foreign/", $file))
     };
 }
 
@@ -278,7 +278,7 @@ fn a_table_of_arrow_is_shown_by_its_columns() {
     // The payload has its schema itself.
     assert_eq!(of(b"").unwrap().tree(made!("table.arrow")).unwrap(), tree);
     let shown = of(made!("table.schema")).unwrap();
-    let Foreign::Arrow(arrow) = &shown else { panic!("{shown:?}") };
+    let Form::Arrow(arrow) = &shown.0 else { panic!("{shown:?}") };
     let text = arrow.text().unwrap();
     assert!(text.starts_with("x: float64\nhalf: float16\nn: int8\nbig: uint64\n"), "{text}");
     assert!(text.contains("at: struct\n  x: int32\n  y: list\n    item: float64"), "{text}");

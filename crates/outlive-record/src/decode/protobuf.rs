@@ -1,19 +1,5 @@
-//! Payloads in third-party encodings, by the schema of their topic.
-//!
-//! | file | what |
-//! |---|---|
-//! | this | Protocol Buffers, JSON, CDR by libraries and `outlive-record` |
-//! | `flat` | the bytes of FlatBuffers, which Arrow has too |
-//! | `columns` | those of a table, by the schema |
-//! | `flatbuffer`, `arrow` | both, read without unsafe code: payload and schema may be anything |
+//! Protocol Buffers by the crate `prost-reflect`, and what a descriptor set has in it.
 
-mod arrow;
-mod columns;
-mod flat;
-mod flatbuffer;
-
-use outlive::{Encoding, MsgPack, PayloadType, msgpack};
-use outlive_record::ros2::RosMessage;
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{
@@ -21,93 +7,37 @@ use prost_reflect::{
     MessageDescriptor, ReflectMessage, Value,
 };
 
-use crate::tree::{Path, Tree};
-use arrow::Arrow;
-use flatbuffer::FlatBuffer;
+use super::columns::{Sorts, columns};
+use super::tree::{Path, Tree};
 
-/// How payloads of one type become fields, and JSON becomes a payload.
+/// A message by its schema.
 #[derive(Clone, Debug)]
-pub(crate) enum Foreign {
-    Protobuf(MessageDescriptor),
-    Json,
-    Cdr(Box<RosMessage>),
-    FlatBuffer(FlatBuffer),
-    Arrow(Arrow),
-}
+pub(super) struct Protobuf(MessageDescriptor);
 
-impl Foreign {
-    /// For a type that is not ours; `Err` says why its payloads cannot be read here.
-    pub(crate) fn of(of: &PayloadType) -> Result<Self, String> {
-        match of.encoding() {
-            Encoding::Json => Ok(Self::Json),
-            // Its payloads bring it along.
-            Encoding::Arrow => Arrow::of(of.schema()).map(Self::Arrow),
-            _ if of.schema().is_empty() && of.encoding() != Encoding::Cdr => {
-                Err("nobody has given its schema".into())
-            }
-            Encoding::Protobuf => {
-                let pool = pool(of.schema())?;
-                let message = pool.get_message_by_name(of.name());
-                let lacks = || format!("its schema has no message {}", of.name());
-                message.map(Self::Protobuf).ok_or_else(lacks)
-            }
-            Encoding::Cdr => {
-                let text = String::from_utf8_lossy(of.schema());
-                RosMessage::of(of.name(), &text).map(|of| Self::Cdr(Box::new(of)))
-            }
-            Encoding::FlatBuffer => FlatBuffer::of(of.name(), of.schema()).map(Self::FlatBuffer),
-            other => Err(format!("{} is not a third-party encoding", other.as_str())),
-        }
+impl Protobuf {
+    pub(super) fn of(name: &str, set: &[u8]) -> Result<Self, String> {
+        let message = pool(set)?.get_message_by_name(name);
+        message.map(Self).ok_or_else(|| format!("its schema has no message {name}"))
     }
 
-    /// A payload with its fields.
-    pub(crate) fn tree(&self, payload: &[u8]) -> Result<Tree, String> {
-        match self {
-            Self::Protobuf(of) => {
-                let message = DynamicMessage::decode(of.clone(), payload);
-                Ok(tree_of(&message.map_err(|e| e.to_string())?))
-            }
-            Self::Json => serde_json::from_slice(payload).map_err(|e| e.to_string()),
-            Self::Cdr(of) => {
-                let payload = of.msgpack(payload)?;
-                MsgPack::<Tree>::new(&payload).decode().map_err(|e| e.to_string())
-            }
-            Self::FlatBuffer(of) => of.tree(payload),
-            Self::Arrow(of) => of.tree(payload),
-        }
+    pub(super) fn tree(&self, payload: &[u8]) -> Result<Tree, String> {
+        let message = DynamicMessage::decode(self.0.clone(), payload);
+        Ok(tree_of(&message.map_err(|e| e.to_string())?))
     }
 
-    /// Columns of a table, where the schema tells them. CDR has all fields in each message, and of
-    /// Arrow each message has the schema.
-    pub(crate) fn columns(&self) -> Option<Vec<Path>> {
-        match self {
-            Self::Protobuf(of) => Some(columns::columns(of.clone(), sorts)),
-            Self::FlatBuffer(of) => Some(of.columns()),
-            Self::Json | Self::Cdr(_) | Self::Arrow(_) => None,
-        }
+    pub(super) fn payload(&self, json: &str) -> Result<Vec<u8>, String> {
+        let mut from = serde_json::Deserializer::from_str(json);
+        let message = DynamicMessage::deserialize(self.0.clone(), &mut from);
+        let message = message.and_then(|m| from.end().map(|()| m));
+        Ok(message.map_err(|e| e.to_string())?.encode_to_vec())
     }
 
-    /// What a person typed as JSON, as a payload.
-    pub(crate) fn payload(&self, json: &str) -> Result<Vec<u8>, String> {
-        match self {
-            Self::Protobuf(of) => {
-                let mut from = serde_json::Deserializer::from_str(json);
-                let message = DynamicMessage::deserialize(of.clone(), &mut from);
-                let message = message.and_then(|m| from.end().map(|()| m));
-                Ok(message.map_err(|e| e.to_string())?.encode_to_vec())
-            }
-            // As it was typed: readers get what was meant.
-            Self::Json => match serde_json::from_str::<serde::de::IgnoredAny>(json) {
-                Ok(_) => Ok(json.trim().as_bytes().to_vec()),
-                Err(e) => Err(e.to_string()),
-            },
-            Self::Cdr(of) => {
-                let tree: Tree = serde_json::from_str(json).map_err(|e| e.to_string())?;
-                of.cdr(&msgpack::encode(&tree).map_err(|e| e.to_string())?)
-            }
-            Self::FlatBuffer(_) => Err("FlatBuffers are read, not made: flatc makes them".into()),
-            Self::Arrow(_) => Err("tables of Arrow are read, not made: pyarrow makes them".into()),
-        }
+    pub(super) fn columns(&self) -> Vec<Path> {
+        columns(self.0.clone(), sorts)
+    }
+
+    pub(super) fn text(&self) -> String {
+        proto_text(vec![self.0.clone()])
     }
 }
 
@@ -148,7 +78,7 @@ fn tree_of(message: &DynamicMessage) -> Tree {
 }
 
 /// The fields of a message; lists and maps have no columns below.
-fn sorts(of: &MessageDescriptor) -> Vec<(String, columns::Sorts<MessageDescriptor>)> {
+fn sorts(of: &MessageDescriptor) -> Vec<(String, Sorts<MessageDescriptor>)> {
     let sort = |field: &FieldDescriptor| match field.kind() {
         Kind::Message(of) if !field.is_list() && !field.is_map() => Some(of),
         _ => None,
@@ -198,49 +128,43 @@ fn key_of(key: &MapKey) -> String {
     }
 }
 
-/// The schema for people, in lines.
-pub(crate) fn schema_text(of: &PayloadType) -> String {
-    let binary = || format!("binary, {} bytes", of.schema().len());
-    match Foreign::of(of) {
-        _ if of.schema().is_empty() => "none".into(),
-        Ok(Foreign::Protobuf(message)) => proto_text(vec![message]),
-        Ok(Foreign::Json) => match serde_json::from_slice::<Tree>(of.schema()) {
-            Ok(tree) => serde_json::to_string_pretty(&tree).unwrap_or_default(),
-            Err(_) => binary(),
-        },
-        Ok(Foreign::Cdr(message)) => message.text().trim_end().into(),
-        Ok(Foreign::FlatBuffer(of)) => of.text(),
-        Ok(Foreign::Arrow(of)) => of.text().unwrap_or_else(binary),
-        Err(why) => format!("{}: {why}", binary()),
-    }
-}
-
 /// All messages of a descriptor set.
 fn messages(set: &[u8]) -> Result<Vec<MessageDescriptor>, String> {
     let all = pool(set)?.all_messages().filter(|m| !m.is_map_entry()).collect::<Vec<_>>();
     if all.is_empty() { Err("it has no messages".into()) } else { Ok(all) }
 }
 
-/// Them as text.
-pub(crate) fn set_text(set: &[u8]) -> Result<String, String> {
+/// All messages of a descriptor set, as a `.proto` file has them.
+///
+/// # Errors
+/// Why it is none.
+pub fn set_text(set: &[u8]) -> Result<String, String> {
     Ok(proto_text(messages(set)?) + "\n")
 }
 
 /// Their names.
-pub(crate) fn set_names(set: &[u8]) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// As [`set_text`].
+pub fn set_names(set: &[u8]) -> Result<Vec<String>, String> {
     Ok(messages(set)?.iter().map(|of| of.full_name().into()).collect())
 }
 
 /// A message or an enum of a descriptor set.
-pub(crate) struct SetType {
-    pub(crate) name: String,
+#[derive(Clone, Debug)]
+pub struct SetType {
+    /// With its package.
+    pub name: String,
     is_enum: bool,
     /// Its fields or values: name, type of a field, number.
-    pub(crate) parts: Vec<(String, Option<String>, i64)>,
+    pub parts: Vec<(String, Option<String>, i64)>,
 }
 
 /// All messages of a descriptor set and the enums that they use.
-pub(crate) fn set_types(set: &[u8]) -> Result<Vec<SetType>, String> {
+///
+/// # Errors
+/// As [`set_text`].
+pub fn set_types(set: &[u8]) -> Result<Vec<SetType>, String> {
     Ok(with_used(messages(set)?))
 }
 
@@ -301,6 +225,3 @@ fn type_text(field: &FieldDescriptor) -> String {
     };
     format!("{label}{kind:?}")
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::flat::{Budget, Flat, Table, Vector};
+use super::super::tree::Tree;
 use super::schema::{Column, Kind};
-use crate::tree::Tree;
 
 /// A batch on the way from its first buffer to its last.
 pub(super) struct Batch<'a, 'b> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::tree::{Key, Path};
+use super::tree::{Key, Path};
 
 /// Deepest nesting that has columns of its own.
 const DEPTH_MAX: usize = 32;

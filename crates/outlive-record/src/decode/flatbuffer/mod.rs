@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::columns::columns;
 use super::flat::{Budget, Flat, Table, Vector};
-use crate::tree::{Path, Tree};
+use super::tree::{Path, Tree};
 use schema::{Base, Field, Object, Schema, Type};
 
 /// Deepest nesting, as verifiers of FlatBuffers have it.
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 64;
 
 /// How payloads of one table become fields.
 #[derive(Clone, Debug)]
-pub(crate) struct FlatBuffer {
+pub(super) struct FlatBuffer {
     schema: Arc<Schema>,
     /// Index of the table.
     root: usize,
