@@ -129,6 +129,69 @@ def test_ready_made_messages_of_every_language_are_read_in_every_language(voices
         assert len(bytes_of.pop()) == 2 * (96 + 88 + 336 + 40 + 56 + 64 + 32 + 64 + 12)
 
 
+def test_ready_made_messages_of_every_language_go_through_every_tool(programs, voices, tmp_path):
+    """Printed, recorded, read by the package mcap, converted and played."""
+    reader = pytest.importorskip("mcap.reader")
+    decoders = pytest.importorskip("mcap_ros2.decoder")
+
+    def run(*words):
+        command = [*programs["command"], *map(str, words)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def check(viewers):
+        for number in numbers:
+            for viewer in viewers:
+                line = f"map 7 {number} {number} 0.5 9.75 -1 {number} -1.5 {number} 0.25"
+                assert viewer.says() == f"{line} {number + 11}", (number, viewer.name)
+                viewer.says()
+
+    def echo(topic):
+        out = run("topic", "echo", topic, "--history", 9, "--count", len(numbers),
+                  "--timeout", 60, "--json", "--full")
+        return [json.loads(line)["value"] for line in out.splitlines()]
+
+    def messages(path):
+        of, decoder = {}, decoders.DecoderFactory()
+        with open(path, "rb") as file:
+            for schema, channel, message in reader.make_reader(file).iter_messages():
+                if decode := decoder.decoder_for(channel.message_encoding, schema):
+                    of.setdefault(channel.topic, []).append((schema.name, decode(message.data)))
+        return of
+
+    senders, viewers = voices("send"), voices("see")
+    numbers = range(10, 10 + len(senders))
+    for number, sender in zip(numbers, senders):
+        assert sender.ask(number) == "ok", sender.name
+    check(viewers)
+    poses, images = echo("/m/pose"), echo("/m/image")
+    assert [pose["position"]["z"] for pose in poses] == list(numbers)
+    assert [(image["width"], image["height"]) for image in images] == [(2, 2)] * len(numbers)
+
+    paths = [tmp_path / f"{profile}.mcap" for profile in ("outlive", "ros2")]
+    for path in paths:
+        run("record", "/m/*", "--history", 9, "--count", 6 * len(numbers), "--profile", path.stem,
+            "-o", path)
+    of = messages(paths[1])
+    assert {name for all in of.values() for name, _ in all} == {
+        "geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/TwistStamped", "sensor_msgs/msg/Imu",
+        "sensor_msgs/msg/JointState", "sensor_msgs/msg/PointCloud2", "sensor_msgs/msg/Image"}
+    for number, (_, image), (_, cloud) in zip(numbers, of["/m/image"], of["/m/cloud"]):
+        assert bytes(image.data) == bytes(range(number, number + 12)), number
+        assert (cloud.width, len(cloud.data)) == (2, 32), number
+    assert [pose.pose.position.z for _, pose in of["/m/pose"]] == list(numbers)
+    of = messages(paths[0])
+    assert [pose.position.z for _, pose in of["/m/pose"]] == list(numbers)
+    run("convert", paths[0], "--output", tmp_path / "tables")
+    assert len(list((tmp_path / "tables").rglob("*.png"))) == len(numbers)
+
+    for voice in [*senders, *viewers]:
+        voice.kill()
+    run("clean")
+    viewers = voices("see")
+    run("play", paths[0], "--wait-for-subscribers", len(viewers), "--timeout", 60)
+    check(viewers)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_echo_prints_the_fields_of_a_topic_of_every_language(programs, voices, language):
     assert voices("publish", [language])[0].ask(42) == "ok"

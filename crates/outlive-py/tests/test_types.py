@@ -73,17 +73,41 @@ def test_descriptions_defaults_and_constants_are_the_same_in_all_languages(progr
     assert layout("c") == [*named, rust[-1]]
 
 
-def test_a_message_of_every_language_is_read_in_every_language(voices, programs):
+def test_a_message_of_every_language_is_read_in_every_language_tool_and_file(
+        voices, programs, tmp_path):
+    def run(line):
+        command = [*programs["command"], *line.split()]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def check(viewers, number):
+        for viewer in viewers:
+            line = f"{number} base 0.5 0 1 elbow 1 1 {number}"
+            assert viewer.says() == line, (number, viewer.name)
+
     senders, viewers = voices("send"), voices("see")
     for number, sender in enumerate(senders, 7):
         assert sender.ask(number) == "ok", sender.name
-        for viewer in viewers:
-            line = f"{number} base 0.5 0 1 elbow 1 1 {number}"
-            assert viewer.says() == line, (sender.name, viewer.name)
-    echo = "topic echo /t/arm --history 1 --count 1 --timeout 60 --field joints[1].name"
-    command = [*programs["command"], *echo.split()]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        check(viewers, number)
+    said = run("topic echo /t/arm --history 1 --count 1 --timeout 60 --field joints[1].name")
     assert "elbow" in said, said
+
+    path = tmp_path / "arm.mcap"
+    run(f"record /t/arm --history 9 --count {len(senders)} -o {path}")
+    reader = pytest.importorskip("mcap.reader")
+    factory = pytest.importorskip("mcap_ros2.decoder").DecoderFactory()
+    with open(path, "rb") as file:
+        all = reader.make_reader(file, decoder_factories=[factory]).iter_decoded_messages()
+        arms = [arm for _, channel, _, arm in all if channel.topic == "/t/arm"]
+    assert [arm.header.stamp.sec for arm in arms] == [*range(7, 7 + len(senders))]
+    assert {(arm.joints[1].name, arm.joints[1].position) for arm in arms} == {("elbow", 0.5)}
+
+    for voice in [*senders, *viewers]:
+        voice.kill()
+    run("clean")
+    viewers = voices("see")
+    run(f"play {path} --wait-for-subscribers {len(viewers)} --timeout 60")
+    for number in range(7, 7 + len(senders)):
+        check(viewers, number)
 
 
 @pytest.mark.skipif(not MSGPACK.exists(), reason="needs libmsgpack-cxx-dev")
