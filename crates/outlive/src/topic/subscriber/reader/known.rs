@@ -79,9 +79,12 @@ impl Known {
         self.retry = again.then_some(Retry { left: step, step });
     }
 
-    /// All was done that the bell rang for up to `epoch`.
+    /// All was done that the bell rang for up to `epoch`; what was lacking before is over.
     pub(super) fn looked(&mut self, epoch: u64) {
         (self.seen_epoch, self.lack) = (epoch, false);
+        if !fault("known.keeps_trouble") {
+            self.trouble = None;
+        }
     }
 
     /// A look lacked memory, descriptors or room. All else was done that the bell rang for up to

@@ -101,6 +101,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "known.keeps_trouble",
+        "a lack is told after what was missing has been found",
+        &[History("a-lack-that-is-over-is-not-told")],
+    ),
+    fault(
         "known.tries_amid_lack",
         "a ring that may not be read is tried without a pause amid a lack",
         &[Unit(
