@@ -87,7 +87,7 @@ pub enum Tree {
     Text(String),
     /// A value of an enum.
     Name(String),
-    /// Bytes that are no numbers.
+    /// Bytes, not numbers.
     Bytes(List<u8>),
     /// The elements of an array.
     List(List<Tree>),
@@ -202,7 +202,7 @@ impl Tree {
         })
     }
 
-    /// Where everything is that is no struct; arrays count as one.
+    /// Where all parts are that have no fields; an array counts as one.
     pub fn leaves(&self) -> Vec<Path> {
         let mut out = Vec::new();
         self.add_leaves(Path::default(), &mut out);

@@ -118,7 +118,7 @@ impl Director {
                 _ => {
                     self.tell(step)?;
                     let reply = self.hear(step)?;
-                    self.judge(step, &reply)?;
+                    self.judge_after_others(step, &reply)?;
                 }
             }
         }
@@ -134,6 +134,22 @@ impl Director {
         self.model.check(step, reply).map_err(|what| failure(&what, step))
     }
 
+    /// As `judge`, of a short step. What ended a wait before may be told after it: who gave up a
+    /// lock that this step then finds lost.
+    fn judge_after_others(&mut self, step: &Step, reply: &Reply) -> Result<(), Failure> {
+        loop {
+            let before = self.model.clone();
+            let Err(failure) = self.judge(step, reply) else { return Ok(()) };
+            self.model = before;
+            if !self.take_in(&mut None) {
+                match self.said.recv_timeout(LATE) {
+                    Ok(said) => self.early.push_back(said),
+                    Err(_) => return Err(failure),
+                }
+            }
+        }
+    }
+
     /// Every long wait that can end must end.
     ///
     /// Of several that end at once the answers may come in another order than they ended in: one
@@ -141,25 +157,7 @@ impl Director {
     fn settle(&mut self) -> Result<(), Failure> {
         let mut unfit: Option<Failure> = None;
         loop {
-            self.early.extend(self.said.try_iter());
-            let mut later = VecDeque::new();
-            let mut fitted = false;
-            while let Some((member, reply)) = self.early.pop_front() {
-                let threads = self.model.members.get(&member).map(|m| &m.threads);
-                let Some(Some(step)) = threads.and_then(|t| t.get(&reply.thread)).cloned() else {
-                    continue;
-                };
-                let before = self.model.clone();
-                match self.judge(&step, &reply) {
-                    Ok(()) => fitted = true,
-                    Err(failure) => {
-                        self.model = before;
-                        unfit.get_or_insert(failure);
-                        later.push_back((member, reply));
-                    }
-                }
-            }
-            self.early = later;
+            let fitted = self.take_in(&mut unfit);
             if fitted {
                 unfit = None;
                 continue;
@@ -182,6 +180,31 @@ impl Director {
                 },
             }
         }
+    }
+
+    /// Judges what has been said meanwhile; whether some of it fits. The first that does not goes
+    /// into `unfit`, and all of that stays.
+    fn take_in(&mut self, unfit: &mut Option<Failure>) -> bool {
+        self.early.extend(self.said.try_iter());
+        let mut later = VecDeque::new();
+        let mut fitted = false;
+        while let Some((member, reply)) = self.early.pop_front() {
+            let threads = self.model.members.get(&member).map(|m| &m.threads);
+            let Some(Some(step)) = threads.and_then(|t| t.get(&reply.thread)).cloned() else {
+                continue;
+            };
+            let before = self.model.clone();
+            match self.judge(&step, &reply) {
+                Ok(()) => fitted = true,
+                Err(failure) => {
+                    self.model = before;
+                    unfit.get_or_insert(failure);
+                    later.push_back((member, reply));
+                }
+            }
+        }
+        self.early = later;
+        fitted
     }
 
     fn tell(&mut self, step: &Step) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ mod segments;
 mod semaphores;
 mod services;
 mod sets;
+mod swarm;
 mod timers;
 
 use super::languages::{self, PYTHON, RUST};
@@ -12,6 +13,7 @@ use super::member::WAYS;
 use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
 use super::step::{FIXED, Handle, Step, Verb};
 use crate::rng::Rng;
+use swarm::Taste;
 
 /// What a history is about, and how wild it is.
 #[derive(Clone, Debug)]
@@ -21,6 +23,7 @@ pub(super) struct Generator {
     names: u64,
     /// Kinds of objects that take part, see `about`.
     kinds: Vec<u64>,
+    taste: Taste,
     /// Type of most messages: one of a fixed size, or slices.
     fixed: u64,
     /// Of most sets.
@@ -53,13 +56,15 @@ const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
 /// Of a message that needs a whole lane of the smaller bound.
 const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
-const TRIES: usize = 200;
+/// Sorts of steps that are tried, and how often each.
+const TURNS: usize = 50;
+const TRIES: usize = 12;
 /// Kinds of objects.
 const KINDS: u64 = 9;
-/// The bit of mutexes and reader/writer locks among them.
-const LOCKS: u64 = 1 << 2;
-/// That of timers and interrupts.
-const TIMERS: u64 = 1 << 7;
+/// Mutexes and reader/writer locks among them.
+const LOCKS: u64 = 2;
+/// Timers and interrupts.
+const TIMERS: u64 = 7;
 
 impl Generator {
     pub(super) fn new(seed: u64) -> Self {
@@ -72,29 +77,32 @@ impl Generator {
         // Who waits for notifications needs mutexes, and many of them.
         let condvars = rng.one_in(4);
         let about = match (condvars, rng.one_in(2)) {
-            (true, true) => LOCKS,
-            (true, false) => about | LOCKS,
+            (true, true) => 1 << LOCKS,
+            (true, false) => about | 1 << LOCKS,
             (false, _) => about,
         };
+        let mut kinds: Vec<u64> = (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect();
+        let taste = Taste::new(&mut rng, &mut kinds);
         Self {
             members_max,
             names: 1 + rng.below(2),
-            kinds: (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect(),
             fixed: if rng.one_in(2) { FIXED + rng.below(2) } else { 0 },
             capacity: [1, 3, 64, 65, 70][rng.below(5) as usize],
             large: rng.below(2),
-            condvars,
-            sets: about & TIMERS != 0 || rng.one_in(2),
+            condvars: condvars && kinds.contains(&LOCKS),
+            sets: taste.likes(Verb::Wait) || kinds.contains(&TIMERS) || rng.one_in(2),
             permits: 1 + rng.below(3),
-            forks: rng.one_in(2),
-            limits: rng.one_in(3),
+            forks: taste.likes(Verb::Fork) || rng.one_in(2),
+            limits: taste.likes(Verb::Limit) || taste.likes(Verb::Fill) || rng.one_in(3),
             crowds: rng.one_in(6),
-            priorities: rng.one_in(4),
+            priorities: taste.likes(Verb::Priority) || rng.one_in(4),
             patient: rng.one_in(3),
             old: rng.one_in(4),
             next_member: 1,
             next_handle: 1,
             next_value: 1,
+            taste,
+            kinds,
             rng,
         }
     }
@@ -123,15 +131,24 @@ impl Generator {
             let language = if of_others { self.pick(&others).unwrap_or(RUST) } else { RUST };
             return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);
         }
-        for _ in 0..TRIES {
-            if let Some(step) = self.propose(model).filter(|step| model.allows(step)) {
-                return step;
+        let wish = self.taste.wish(&mut self.rng);
+        for turn in 0..TURNS {
+            let wish = wish.filter(|_| turn < TURNS / 2);
+            let (dice, node) = (self.rng.below(100), self.rng.one_in(40));
+            // Of one sort, so that what is always possible does not crowd out what needs much.
+            for _ in 0..TRIES {
+                let Some(step) = self.propose(model, dice, node) else { continue };
+                let suits = wish.map_or_else(|| self.taste.suits(step.verb), |w| w == step.verb);
+                if suits && model.allows(&step) {
+                    return step;
+                }
             }
         }
         Step::new(0, 0, Verb::Pause, &[1])
     }
 
-    fn propose(&mut self, model: &Model) -> Option<Step> {
+    /// A step of the sort that `dice`, below 100, says, or another `node`.
+    fn propose(&mut self, model: &Model, dice: u64, node: bool) -> Option<Step> {
         let alive: Vec<usize> =
             model.members.iter().filter(|(_, m)| m.alive).map(|(id, _)| *id).collect();
         let member = self.pick(&alive)?;
@@ -143,7 +160,7 @@ impl Generator {
             all.filter(|h| model.usable(*h, member, thread).is_some_and(is)).collect()
         };
         let nodes = usable(|k| matches!(k, Kind::Node { .. }));
-        if nodes.is_empty() || self.rng.one_in(40) {
+        if nodes.is_empty() || node {
             // Who finds no more numbers asks rarely, and others live on.
             if model.out_of_nodes() && !self.rng.one_in(40) {
                 return None;
@@ -175,7 +192,7 @@ impl Generator {
                 return step(verb, &args);
             }
         }
-        match self.rng.below(100) {
+        match dice {
             0..6 => self.life(model, member, thread),
             6..8 => step(Verb::Clean, &[]),
             8..10 => step(Verb::Audit, &[]),
@@ -230,7 +247,7 @@ impl Generator {
                 for other in &mut others {
                     *other = self.pick(&ports).filter(|_| !self.rng.one_in(3)).unwrap_or(0);
                 }
-                let (on, fd) = (self.pick(&ports)?, u64::from(self.rng.one_in(4)));
+                let (on, fd) = (self.pick(&ports)?, u64::from(self.rng.one_in(3)));
                 let ms = if self.rng.one_in(2) { self.rng.below(3) } else { FOREVER_MS };
                 step(Verb::Wait, &[on, others[0], others[1], fd, ms])
             }
@@ -247,6 +264,7 @@ impl Generator {
                 let what = self.rng.below(4);
                 let left = match what {
                     0 => self.rng.below(10),
+                    1 if self.rng.one_in(4) => 0,
                     1 => 128 << self.rng.below(8),
                     _ => [0, 4, 16, 64, 256, 2048][self.rng.below(6) as usize],
                 };

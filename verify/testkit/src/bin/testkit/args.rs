@@ -1,5 +1,6 @@
 //! How all subcommands read their arguments.
 
+use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -24,6 +25,11 @@ pub(crate) struct Slow {
 impl Slow {
     pub(crate) fn apply(self) {
         testkit::slow::set_times(self.slow);
+    }
+
+    /// To another process of this program.
+    pub(crate) fn pass_on(self, to: &mut Command) {
+        to.args(["--slow", &self.slow.to_string()]);
     }
 }
 

@@ -151,6 +151,12 @@ impl Model {
             {
                 self.gave_up.insert(*ordinal);
             }
+            // Its server has counted it all the same.
+            if let Some(Kind::Request(request)) =
+                self.objects.get_mut(&step.arg("on")).map(|o| &mut o.kind)
+            {
+                request.parts += u64::from(step.verb == Verb::Part);
+            }
             return Ok(());
         }
         match step.verb {

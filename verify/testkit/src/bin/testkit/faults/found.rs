@@ -102,7 +102,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "known.keeps_trouble",
-        "a lack is told after what was missing has been found",
+        "a lack is reported after what was missing has been found",
         &[History("a-lack-that-is-over-is-not-told")],
     ),
     fault(
