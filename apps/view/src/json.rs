@@ -8,7 +8,7 @@
 //! | `u128`, `i128` | text |
 //! | bytes that nobody described, long arrays of `u8` | base64, as Foxglove has bytes in JSON |
 //! | what is no struct at the top | `{"value": ...}` |
-//! | third-party encodings beyond 1 MiB | none: a table of 100 MB is no text |
+//! | third-party encodings beyond 256 KiB | none: a bit may become a value of 30 bytes |
 //! | bytes of unknown type | `{"bytes": their number, "data": the first 64 KiB}` |
 
 use data_encoding::BASE64;
@@ -25,7 +25,7 @@ const EXACT_MAX: u64 = 1 << 53;
 /// Shown of what nobody knows.
 const UNKNOWN_BYTES: usize = 64 << 10;
 /// Larger payloads in third-party encodings have no JSON.
-const FOREIGN_BYTES: usize = 1 << 20;
+const FOREIGN_BYTES: usize = 256 << 10;
 
 /// How payloads of one topic become JSON.
 #[derive(Clone, Debug)]
@@ -62,7 +62,11 @@ impl Json {
                 tree(&decoded.map_err(|e| e.to_string())?)
             }
             Self::Foreign(_) if payload.len() > FOREIGN_BYTES => {
-                return Err(format!("{} bytes are too many for JSON", payload.len()));
+                let most = FOREIGN_BYTES >> 10;
+                return Err(format!(
+                    "{} bytes are too many for JSON, {most} KiB at most",
+                    payload.len()
+                ));
             }
             Self::Foreign(of) => tree(&of.tree(payload)?),
             Self::Unknown => {
