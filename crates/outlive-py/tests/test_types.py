@@ -110,6 +110,50 @@ def test_a_message_of_every_language_is_read_in_every_language_tool_and_file(
         check(viewers, number)
 
 
+def test_every_type_of_every_language_is_read_in_every_language_tool_and_file(
+        voices, programs, tmp_path):
+    def run(line):
+        command = [*programs["command"], *line.split()]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    command = [*programs["c"], "layout"]
+    layout = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    expected = layout.splitlines()[:-1]
+    names = [line.split()[0] for line in expected]
+    givers, takers = voices("give"), voices("take")
+
+    def check(takers):
+        for taker in takers:
+            assert [taker.says() for _ in expected] == expected, taker.name
+
+    for giver in givers:
+        assert giver.ask(1) == "ok", giver.name
+        check(takers)
+    for name in names:
+        said = run(f"topic echo /all/{name} --history 9 --count {len(givers)} --timeout 60 --json")
+        values = {line[line.index('"value"'):] for line in said.splitlines()}
+        assert len(values) == 1 and len(said.splitlines()) == len(givers), (name, said)
+
+    path = tmp_path / "all.mcap"
+    run(f"record --all --history 9 --count {len(givers) * len(names)} -o {path}")
+    reader = pytest.importorskip("mcap.reader")
+    factory = pytest.importorskip("mcap_ros2.decoder").DecoderFactory()
+    seen = {}
+    with open(path, "rb") as file:
+        all = reader.make_reader(file, decoder_factories=[factory]).iter_decoded_messages()
+        for _, channel, _, _ in all:
+            seen[channel.topic] = seen.get(channel.topic, 0) + 1
+    assert seen == {f"/all/{name}": len(givers) for name in names}
+
+    for voice in [*givers, *takers]:
+        voice.kill()
+    run("clean")
+    takers = voices("take")
+    run(f"play {path} --wait-for-subscribers {len(takers)} --timeout 60")
+    for _ in givers:
+        check(takers)
+
+
 @pytest.mark.skipif(not MSGPACK.exists(), reason="needs libmsgpack-cxx-dev")
 def test_messagepack_of_every_language_is_read_in_every_language_that_has_it(voices):
     languages = ["rust", "plan_cpp", "python"]

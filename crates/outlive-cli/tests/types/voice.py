@@ -38,6 +38,22 @@ def route(number):
     return made
 
 
+def every_type(node, role):
+    """A message of each type, as it is by default."""
+    port = outlive.Publisher if role == "give" else outlive.Subscriber
+    ports = [(of, port(node, f"/all/{of.type_name}", of)) for of in TYPES]
+    say("ready")
+    if role == "give":
+        for _ in sys.stdin:
+            for of, publisher in ports:
+                publisher.publish(of.new())
+            say("ok")
+        return
+    while True:
+        for of, subscriber in ports:
+            say(of.type_name, subscriber.receive().array.tobytes().hex())
+
+
 def main(role):
     if role == "layout":
         for of in TYPES:
@@ -46,6 +62,8 @@ def main(role):
         say(Numbers.LEAST64, Numbers.MOST64, Numbers.GREETING)
         return
     node = outlive.Node("python")
+    if role in ("give", "take"):
+        return every_type(node, role)
     if role == "send":
         publisher = outlive.Publisher(node, "/t/arm", Arm)
         say("ready")

@@ -18,9 +18,79 @@ use messages::geo_msgs::{Flag, Nothing, Point};
 use plans::plan_msgs::{Goal, Plan};
 use routes::route_msgs::{Leg, Route};
 
-fn layout<T: Message + Default + IntoBytes + outlive::zerocopy::Immutable>() {
-    let bytes: String = T::default().as_bytes().iter().map(|b| format!("{b:02x}")).collect();
-    println!("{} {} {bytes}", T::TYPE_NAME, T::describe().to_text().replace('\n', "|"));
+/// Calls a function for each of the types.
+macro_rules! each {
+    ($call:ident ( $($with:expr)? )) => {
+        [
+            $call::<Arm>($($with)?),
+            $call::<Battery>($($with)?),
+            $call::<Defaults>($($with)?),
+            $call::<Flag>($($with)?),
+            $call::<FollowGoal>($($with)?),
+            $call::<Grid>($($with)?),
+            $call::<Imu>($($with)?),
+            $call::<Joint>($($with)?),
+            $call::<Nothing>($($with)?),
+            $call::<Numbers>($($with)?),
+            $call::<ReachRequest>($($with)?),
+            $call::<Scan>($($with)?),
+            $call::<Text>($($with)?),
+            $call::<Wheels>($($with)?),
+        ]
+    };
+}
+
+trait Made: Message + Default + IntoBytes + outlive::zerocopy::Immutable {}
+
+impl<T: Message + Default + IntoBytes + outlive::zerocopy::Immutable> Made for T {}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn layout<T: Made>() {
+    let described = T::describe().to_text().replace('\n', "|");
+    println!("{} {described} {}", T::TYPE_NAME, hex(T::default().as_bytes()));
+}
+
+/// What is done once for each number.
+type Turn = Box<dyn FnMut() -> Result<(), outlive::Error>>;
+
+fn topic<T: Made>(node: &Node) -> Result<outlive::topic::Builder<T>, outlive::Error> {
+    node.topic::<T>(&format!("/all/{}", T::TYPE_NAME))
+}
+
+fn give<T: Made>(node: &Node) -> Result<Turn, outlive::Error> {
+    let publisher = topic::<T>(node)?.publisher()?;
+    Ok(Box::new(move || publisher.publish(&T::default()).map(drop)))
+}
+
+fn take<T: Made>(node: &Node) -> Result<Turn, outlive::Error> {
+    let mut subscriber = topic::<T>(node)?.subscriber()?;
+    Ok(Box::new(move || {
+        let sample = loop {
+            if let Some(sample) = subscriber.receive_until(outlive::Deadline::NEVER)? {
+                break sample;
+            }
+        };
+        println!("{} {}", T::TYPE_NAME, hex(sample.as_bytes()));
+        Ok(())
+    }))
+}
+
+/// A message of each type, as it is by default.
+fn every_type(node: &Node, role: &str) -> Result<(), outlive::Error> {
+    let turns = if role == "give" { each!(give(node)) } else { each!(take(node)) };
+    let mut turns = turns.into_iter().collect::<Result<Vec<_>, _>>()?;
+    println!("ready");
+    let mut lines = stdin().lock().lines();
+    while role == "take" || lines.next().is_some() {
+        turns.iter_mut().try_for_each(|turn| turn())?;
+        if role == "give" {
+            println!("ok");
+        }
+    }
+    Ok(())
 }
 
 fn arm(number: i32) -> Arm {
@@ -107,24 +177,14 @@ fn routes(node: &Node, role: &str) -> Result<(), outlive::Error> {
 fn main() -> Result<(), outlive::Error> {
     let role = std::env::args().nth(1).unwrap_or_default();
     if role == "layout" {
-        layout::<Arm>();
-        layout::<Battery>();
-        layout::<Defaults>();
-        layout::<Flag>();
-        layout::<FollowGoal>();
-        layout::<Grid>();
-        layout::<Imu>();
-        layout::<Joint>();
-        layout::<Nothing>();
-        layout::<Numbers>();
-        layout::<ReachRequest>();
-        layout::<Scan>();
-        layout::<Text>();
-        layout::<Wheels>();
+        each!(layout());
         println!("{} {} {}", Numbers::LEAST64, Numbers::MOST64, Numbers::GREETING);
         return Ok(());
     }
     let node = Node::open("rust")?;
+    if ["give", "take"].contains(&&*role) {
+        return every_type(&node, &role);
+    }
     if ["plan", "follow"].contains(&&*role) {
         return plans(&node, &role);
     }
