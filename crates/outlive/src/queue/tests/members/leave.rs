@@ -155,7 +155,8 @@ fn nobody_spins_until_what_a_dead_producer_sent_has_its_turn() {
     for _ in 0..2 {
         let (time, cpu) = (Duration::from_millis(300), thread_cpu());
         assert!(consumer.receive_timeout(time).unwrap().is_none(), "the other may send an earlier");
-        assert!(thread_cpu() - cpu < time / 3);
+        // A tenth: who spins beside other work has no more than a part of a processor.
+        assert!(thread_cpu() - cpu < time / 10);
         // What other nodes leave goes with a look, the dead one's own file too.
         drop(node(&dir));
     }
