@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::ToRos;
-use serde_json::Value;
 
 use crate::json::{Json, unrounded};
 use crate::shared::{Failed, say};
@@ -116,10 +115,9 @@ impl Output for Foxglove {
             left_out: 0,
         };
         // An example that is none of its type will be told of when somebody looks.
-        let example = example.and_then(|payload| new.form.message(payload).ok());
-        let (which, value) = example.map_or((0, None), |m| (m.which, m.value));
-        new.which = which;
-        new.channel = self.hub.advertise(new.channel_of(name, value.as_ref()));
+        let made = example.and_then(|payload| new.form.message(payload).ok());
+        new.which = made.map_or(0, |made| made.which);
+        new.channel = self.hub.advertise(new.channel_of(name, example));
         self.names.insert(new.channel, name.into());
         self.topics.insert(name.into(), new);
     }
@@ -158,7 +156,7 @@ impl Output for Foxglove {
             self.names.remove(&topic.channel);
             topic.which = made.which;
             topic.changed_at = Instant::now();
-            topic.channel = self.hub.advertise(topic.channel_of(name, made.value.as_ref()));
+            topic.channel = self.hub.advertise(topic.channel_of(name, Some(payload)));
             self.names.insert(topic.channel, name.into());
         }
         let message = Message { time_ns, data: Arc::new(made.data) };
@@ -210,7 +208,8 @@ impl Output for Foxglove {
 }
 
 impl Topic {
-    fn channel_of(&self, name: &str, example: Option<&Value>) -> Channel {
+    /// `example`: a payload, for a schema that only messages tell.
+    fn channel_of(&self, name: &str, example: Option<&[u8]>) -> Channel {
         let of = &self.payload_type;
         let (encoding, schema_name, schema_encoding, schema) = match &self.form {
             Form::Ros(to) => {
@@ -221,7 +220,10 @@ impl Topic {
                 (*messages, of.name().to_owned(), *schemas, schema.clone())
             }
             Form::Json(json) => {
-                let schema = json.schema(of.name(), example).to_string();
+                let example = example.filter(|_| json.needs_example());
+                // A number is one in the schema, however large.
+                let example = example.and_then(|payload| json.value(payload).ok());
+                let schema = json.schema(of.name(), example.as_ref()).to_string();
                 ("json", of.name().to_owned(), "jsonschema", schema)
             }
         };
@@ -255,25 +257,17 @@ fn foreign(of: &PayloadType) -> Option<Form> {
 struct Made {
     which: usize,
     data: Vec<u8>,
-    /// What its schema may be made of.
-    value: Option<Value>,
 }
 
 impl Form {
     fn message(&self, payload: &[u8]) -> Result<Made, String> {
         match self {
-            Self::Ros(to) => {
-                to.message(payload).map(|(which, data)| Made { which, data, value: None })
-            }
-            Self::Foreign { .. } => Ok(Made { which: 0, data: payload.to_vec(), value: None }),
+            Self::Ros(to) => to.message(payload).map(|(which, data)| Made { which, data }),
+            Self::Foreign { .. } => Ok(Made { which: 0, data: payload.to_vec() }),
             Self::Json(json) => {
-                let value = json.value(payload)?;
-                // Where messages say their schema it is known from the first one on; a number is
-                // one there, however large.
-                let example = json.needs_example().then(|| value.clone());
-                let which = usize::from(example.is_some());
-                let data = unrounded(value).to_string().into_bytes();
-                Ok(Made { which, data, value: example })
+                let data = unrounded(json.value(payload)?).to_string().into_bytes();
+                // Where messages tell their schema it is known from the first one on.
+                Ok(Made { which: usize::from(json.needs_example()), data })
             }
         }
     }
