@@ -324,6 +324,8 @@ mod tests {
         let numbers = json!({"type": "array", "items": {"type": "number"}});
         assert_eq!(schema["properties"]["a"], numbers);
         assert_eq!(json.value(b"\x07").unwrap(), json!({"value": 7}));
+        let deep = [&[0x91; 100_000][..], b"\x07"].concat();
+        assert!(json.value(&deep).is_err(), "nobody's stack is that deep");
         assert!(json.value(b"\x93\x01").is_err());
         assert_eq!(json.schema("x", None), json!({"type": "object", "title": "x"}));
     }
