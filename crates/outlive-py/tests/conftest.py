@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -46,3 +47,18 @@ def child():
             os.waitpid(pid, 0)
         except (ProcessLookupError, ChildProcessError):
             pass
+
+
+@pytest.fixture
+def viewer():
+    """A viewer's client of `outlive view`, which scripts/view-tests builds."""
+    if "VIEW" not in os.environ:
+        pytest.skip("scripts/view-tests runs it")
+    from viewer import Client
+
+    command = [os.environ["VIEW"] + "/outlive-view", "--port", "0"]
+    view = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    line = next(line for line in view.stdout if "ws://" in line)
+    yield Client(int(line.split("ws://127.0.0.1:")[1].split()[0]))
+    view.terminate()
+    assert view.wait() == 0

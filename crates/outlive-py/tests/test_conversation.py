@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -190,6 +191,29 @@ def test_ready_made_messages_of_every_language_go_through_every_tool(programs, v
     viewers = voices("see")
     run("play", paths[0], "--wait-for-subscribers", len(viewers), "--timeout", 60)
     check(viewers)
+
+
+def test_ready_made_messages_of_every_language_are_seen_in_view(voices, viewer):
+    topics = [f"/m/{name}" for name in ("pose", "twist", "imu", "joints", "cloud", "image")]
+    for number, sender in enumerate(voices("send"), 10):
+        assert sender.ask(number) == "ok", sender.name
+        seen = viewer.one_of_each(topics)
+        for topic, message in seen.items():
+            assert message.header.frame_id == "map", (sender.name, topic)
+            # 7 ns after the clock of this machine began.
+            stamp = message.header.stamp.sec + message.header.stamp.nanosec / 1e9
+            assert abs(stamp + time.monotonic() - time.time()) < 1, (sender.name, topic)
+        pose, twist, imu, joints, cloud, image = (seen[topic] for topic in topics)
+        assert (pose.pose.position.z, pose.pose.orientation.w) == (number, 1), sender.name
+        assert (twist.twist.linear.x, twist.twist.angular.z) == (number, 0.5), sender.name
+        assert imu.linear_acceleration.z == 9.75, sender.name
+        assert imu.orientation_covariance[0] == -1, sender.name
+        assert joints.name == ["elbow"], sender.name
+        assert (*joints.position, *joints.effort) == (number, -1.5), sender.name
+        points = cloud.data.view("<f4").reshape(2, 4).tolist()
+        assert points == [[number, 0, 0, 0.5], [0, number, 0, 0.25]], sender.name
+        assert (image.encoding, image.width, image.height, image.step) == ("rgb8", 2, 2, 6)
+        assert image.data.tolist() == list(range(number, number + 12)), sender.name
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,9 +1,9 @@
 """Every type in every language, tool and file: written by each language and read by each, printed
-with echo, recorded, read by the package mcap, converted, played.
+with echo, recorded, read by the package mcap, converted, played, seen in a viewer.
 
 Writers and readers: matrix.{rs,c,cpp,py}. The ready-made messages are in test_conversation.py,
 types of .msg files in test_types.py; scripts/recording-tests has them in files of others,
-scripts/view-tests before a viewer.
+scripts/view-tests runs those with a viewer.
 """
 
 import csv
@@ -195,3 +195,22 @@ def test_every_type_is_the_same_in_every_language_tool_and_file(
     check_lines(readers, numbers, foreign)
     print(f"matrix: {1 + len(VALUES)} types, {len(writers)} writers, {len(readers)} readers, "
           "echo, recorded, read by mcap, converted, played")
+
+
+def test_every_type_of_every_language_is_seen_in_view(voices, viewer):
+    buffer = (MADE / "plan.bfbs").read_bytes(), (MADE / "plan.bin").read_bytes()
+    for number, writer in enumerate(voices("write"), 1):
+        assert writer.ask(number) == "ok", writer.name
+        seen = viewer.one_of_each(["/x/own", *(f"/x/{encoding}" for encoding in VALUES)])
+        # JavaScript has no integers beyond 2^53.
+        assert seen["/x/own"] == own(number) | {"big": str(2**64 - 1)}, writer.name
+        assert seen["/x/json"] == VALUES["json"], writer.name
+        plan, part = seen["/x/protobuf"], seen["/x/cdr"]
+        assert {"goal": plan.goal, "steps": list(plan.steps)} == VALUES["protobuf"], writer.name
+        assert {"x": part.x, "n": list(part.n)} == VALUES["cdr"], writer.name
+        assert seen["/x/flatbuffer"] == buffer, writer.name
+        # No viewer reads Arrow: as JSON, whose schema is known from the first table on.
+        table = seen["/x/arrow"]
+        assert {key: table[key] for key in VALUES["arrow"]} == VALUES["arrow"], writer.name
+    schema = json.loads(viewer.channels["/x/arrow"]["schema"])
+    assert schema["properties"]["x"] == {"type": "array", "items": {"type": "number"}}, schema

@@ -154,6 +154,36 @@ def test_every_type_of_every_language_is_read_in_every_language_tool_and_file(
         check(takers)
 
 
+def test_every_type_of_every_language_is_seen_in_view(voices, programs, viewer):
+    command = [*programs["c"], "layout"]
+    layout = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    topics = [f"/all/{line.split()[0]}" for line in layout.splitlines()[:-1]]
+    expected = {}
+    for giver in voices("give"):
+        assert giver.ask(1) == "ok", giver.name
+        seen = viewer.one_of_each(topics)
+        assert seen == expected or not expected, giver.name
+        expected = seen
+
+    def part(topic, *names):
+        message = expected[f"/all/arm_msgs/{topic}"]
+        return {name: message[name] for name in names}
+
+    assert part("msg/Defaults", "gains", "names", "speeds", "speeds_count") == {
+        "gains": [1, -2, 3], "names": ["left", "right"], "speeds": [0.5, 1.5, 0, 0],
+        "speeds_count": 2}
+    numbers = {"b": True, "o": 1, "c": 65, "f32": 0.25, "f64": -1.5}
+    for bits in (8, 16, 32, 64):
+        numbers |= {f"u{bits}": bits, f"i{bits}": -bits}
+    assert part("msg/Numbers", *numbers) == numbers
+    arm, unit = expected["/all/arm_msgs/msg/Arm"], {"x": 0, "y": 0, "z": 0, "w": 1}
+    assert [joint["name"] for joint in arm["joints"]] == ["elbow", "elbow"]
+    assert arm["tool"]["orientation"] == unit
+    assert part("msg/Battery", "voltage", "cells") == {"voltage": -1, "cells": [0] * 12}
+    assert part("msg/Text", "lines", "lines_count") == {"lines": [""] * 3, "lines_count": 0}
+    assert part("srv/Reach_Request", "goal")["goal"]["orientation"] == unit
+
+
 @pytest.mark.skipif(not MSGPACK.exists(), reason="needs libmsgpack-cxx-dev")
 def test_messagepack_of_every_language_is_read_in_every_language_that_has_it(voices):
     languages = ["rust", "plan_cpp", "python"]
