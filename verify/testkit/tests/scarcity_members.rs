@@ -218,3 +218,48 @@ fn a_client_that_cannot_be_served_now_keeps_none_from_the_others() {
         }
     });
 }
+
+/// A lane could not be opened, and is, once there is room, before anybody was told.
+fn open_after_all<L: Scarce>(amount: u64) {
+    let what = format!("{amount} {} left", L::NAME);
+    let temp = TempDomain::new("after-all").unwrap().expect_empty();
+    let root = temp.path().join("root");
+    let (ours, theirs) = (node(&root), node(&root));
+    let queue = |node: &Node| node.queue::<u64>("/q").unwrap();
+    let mut consumer = queue(&ours).consumer().unwrap();
+    let mut known = [0, 1].map(|_| queue(&ours).producer().unwrap());
+    assert!(consumer.receive().unwrap().is_none());
+    for i in 0..4 {
+        known[i % 2].send(&(i as u64)).unwrap();
+    }
+    let mut other = queue(&theirs).first_bytes(8 << 20).producer().unwrap();
+    other.send(&4).unwrap();
+    let scarce = L::leave(amount);
+    // What is there comes first: the rest of a lane, then it looks, then the next lane.
+    let mut got = Vec::new();
+    for _ in 0..3 {
+        got.push(*consumer.receive().unwrap_or_else(|e| panic!("{what}: {e}")).unwrap());
+    }
+    drop(scarce);
+    // Until it looks again.
+    std::thread::sleep(Duration::from_millis(20));
+    while let Some(message) = consumer.receive().unwrap_or_else(|e| panic!("{what}: {e}")) {
+        got.push(*message);
+    }
+    got.sort_unstable();
+    assert_eq!(got, [0, 1, 2, 3, 4], "{what}");
+    let domain = Domain::of_node(&ours);
+    drop((consumer, known, other, ours, theirs));
+    domain.clean().unwrap();
+}
+
+#[test]
+fn a_lack_that_is_over_is_not_told_to_a_consumer() {
+    alone("a_lack_that_is_over_is_not_told_to_a_consumer", || {
+        AddressSpace::prepare();
+        for amount in 0..5 {
+            open_after_all::<Descriptors>(amount);
+            open_after_all::<AddressSpace>(amount << 13);
+        }
+    });
+}

@@ -215,13 +215,15 @@ impl Lanes {
         self.put_off.iter().map(|lane| lane.pause.until_ns()).fold(u64::MAX, u64::min)
     }
 
-    /// Reads those again that are due.
-    pub(super) fn try_again(&mut self, now_ns: u64) {
+    /// Reads those again that are due; whether there are any.
+    pub(super) fn try_again(&mut self, now_ns: u64) -> bool {
+        let before = self.read.len();
         for i in (0..self.put_off.len()).rev() {
             if self.put_off[i].pause.until_ns() <= now_ns {
                 self.read.push(self.put_off.swap_remove(i));
             }
         }
+        self.read.len() > before
     }
 
     /// Brings lane `i` to its next message; `None` where there is no such lane.

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::os::time::pause::Pause;
+use crate::sync::fault;
 
 /// Which lanes were looked for, and what is to be looked for again.
 #[derive(Debug)]
@@ -22,8 +23,10 @@ pub(super) struct Later {
     /// Lanes are there that could not be attached.
     look: bool,
     pause: Pause,
-    /// Why, until it is told.
-    why: Option<Error>,
+    /// Why, until it is told or over.
+    unseen: Option<Error>,
+    /// Why a lane could not be read on, until it is told or tried again.
+    unread: Option<Error>,
     /// Segments that were left and could not be removed. Nobody waits for that.
     kept: Vec<PathBuf>,
     kept_pause: Pause,
@@ -32,17 +35,24 @@ pub(super) struct Later {
 impl Later {
     pub(super) fn new() -> Self {
         let (seen_epoch, pause, kept_pause) = (u64::MAX, Pause::default(), Pause::default());
-        let kept = Vec::new();
-        Self { seen_epoch, left_out: false, look: false, pause, why: None, kept, kept_pause }
+        let (unseen, unread, kept) = (None, None, Vec::new());
+        Self { seen_epoch, left_out: false, look: false, pause, unseen, unread, kept, kept_pause }
     }
 
     pub(super) fn seen_epoch(&self) -> u64 {
         self.seen_epoch
     }
 
-    /// The directory was looked at when the bell said `epoch`.
-    pub(super) fn looked(&mut self, epoch: u64) {
+    /// The directory was looked at when the bell said `epoch`. `all`: no lane was kept from us, so
+    /// that what kept one before is over.
+    pub(super) fn looked(&mut self, epoch: u64, all: bool) {
         self.seen_epoch = epoch;
+        if all {
+            self.look = false;
+            if !fault("later.keeps_trouble") {
+                self.unseen = None;
+            }
+        }
     }
 
     /// A lane waits for a free slot.
@@ -62,12 +72,17 @@ impl Later {
         if !self.look {
             self.pause = self.pause.next(clock::now_ns());
         }
-        (self.look, self.why) = (true, Some(why));
+        (self.look, self.unseen) = (true, Some(why));
     }
 
     /// A lane cannot be read on now.
     pub(super) fn fail_lane(&mut self, why: Error) {
-        self.why = Some(why);
+        self.unread = Some(why);
+    }
+
+    /// Lanes that could not be read on are tried again; what fails still says so.
+    pub(super) fn lanes_are_tried(&mut self) {
+        self.unread = None;
     }
 
     /// When the next look is; the end of time without any.
@@ -111,15 +126,15 @@ impl Later {
 
     /// What failed since the last call, of one producer alone.
     pub(super) fn take_trouble(&mut self) -> Option<Error> {
-        self.why.take()
+        self.unseen.take().or_else(|| self.unread.take())
     }
 
     pub(super) fn has_trouble(&self) -> bool {
-        self.why.is_some()
+        self.unseen.is_some() || self.unread.is_some()
     }
 
     /// What a new consumer lacks for the lanes that are there already.
     pub(super) fn take_lack(&mut self) -> Option<Error> {
-        self.why.take_if(|e| e.is_lack())
+        self.unseen.take_if(|e| e.is_lack())
     }
 }

@@ -27,7 +27,7 @@ impl Reader {
             // Those that are attached can be read.
             Err(e) if e.is_lack() && !fault("attach.one_fails_all") => {
                 self.later.fail_look(e);
-                self.later.looked(epoch);
+                self.later.looked(epoch, false);
                 return Ok(());
             }
             entries => entries?,
@@ -48,18 +48,22 @@ impl Reader {
         }
         let mut ids: Vec<_> = present.keys().copied().collect();
         ids.sort();
+        let mut all = true;
         for id in ids {
             if !self.producers().any(|known| known == id) {
                 let slot = slots.iter().find(|(_, lane)| *lane == id).map(|(slot, _)| *slot);
                 match self.attach(id, slot, &present[&id]) {
                     Err(e) if fault("attach.one_fails_all") => return Err(e),
                     // The others can be read.
-                    Err(e) => self.later.fail_look(e),
+                    Err(e) => {
+                        all = false;
+                        self.later.fail_look(e);
+                    }
                     Ok(()) => {}
                 }
             }
         }
-        self.later.looked(epoch);
+        self.later.looked(epoch, all);
         Ok(())
     }
 
@@ -204,7 +208,9 @@ impl Reader {
     pub(super) fn try_again(&mut self) {
         let now = clock::now_ns();
         self.later.try_again(now);
-        self.lanes.try_again(now);
+        if self.lanes.try_again(now) {
+            self.later.lanes_are_tried();
+        }
     }
 
     /// When that is; the end of time without any.

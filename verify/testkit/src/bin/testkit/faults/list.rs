@@ -310,6 +310,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("queue::tests::growth::a_stream_in_bursts_makes_no_segments_in_each_of_them")],
     ),
     fault(
+        "later.keeps_trouble",
+        "a consumer is told of a lack after it has found all that was missing",
+        &[Kit("scarcity_members", "a_lack_that_is_over_is_not_told_to_a_consumer")],
+    ),
+    fault(
         "lifeline.by_hint",
         "a lifeline trips on the word alone",
         &[Unit("rt::tests::a_lifeline_does_not_trip_on_a_word_that_says_dead")],
