@@ -311,7 +311,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "later.keeps_trouble",
-        "a consumer is told of a lack after it has found all that was missing",
+        "a lack is reported to a consumer that has found all that was missing",
         &[Kit("scarcity_members", "a_lack_that_is_over_is_not_told_to_a_consumer")],
     ),
     fault(
