@@ -6,6 +6,9 @@ use crate::history::disk;
 use crate::history::languages::{CPP, PYTHON, RUST};
 use crate::history::step::{FIXED, Handle, Step, Verb};
 
+/// Words of the largest message of a member whose address space is limited.
+const LIMITED_WORDS: u64 = 2000;
+
 impl Model {
     /// An object that its member can use now.
     pub(in crate::history) fn usable(
@@ -147,7 +150,11 @@ impl Model {
             Verb::ReceiveBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Take => !self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
-            Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
+            Verb::Send => {
+                // A program that is out of memory itself ends as it makes the largest.
+                let makes = step.arg("words") <= LIMITED_WORDS || !at.limits.contains(&1);
+                makes && matches!(on(it), Some(Kind::Producer(_)))
+            }
             Verb::SendBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Producer(_))),
             Verb::Get | Verb::GetBatch | Verb::Hold | Verb::HoldSlice => {
                 let suits =

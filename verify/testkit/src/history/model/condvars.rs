@@ -45,12 +45,13 @@ impl Model {
         all.filter(|who| self.sleeps.get(who) == Some(&Told::Perhaps))
     }
 
-    /// The locks of those in that process that may be awake.
-    pub(super) fn sleeps_of(&self, member: usize) -> impl Iterator<Item = (Name, u64)> {
+    /// The locks of those in that process that may be awake, and what each does with one whose
+    /// owner died.
+    pub(super) fn sleeps_of(&self, member: usize) -> impl Iterator<Item = ((Name, u64), u64)> {
         let theirs = self.sleepers().filter(move |(who, _)| {
             who.0 == member && !matches!(self.sleeps.get(who), None | Some(Told::No))
         });
-        theirs.filter_map(|(_, step)| self.taken_under(step))
+        theirs.filter_map(|(_, step)| Some((self.taken_under(step)?, step.arg("heal"))))
     }
 
     /// The notification may have gone to them.

@@ -17,7 +17,11 @@ impl Model {
         let (new, count) = (step.arg("new"), step.arg("count"));
         let free = self.objects.range(new..new + 2 * count).next().is_none();
         let publishers = self.living().filter(|(_, o)| matches!(o.kind, Kind::Publisher(_)));
-        free && count <= 1000 && publishers.count() as u64 + step.arg("keep") * count <= PUBLISHERS
+        // As one subscriber that opens beside a publish.
+        let beside = step.arg("what") == 3 && self.may_publish_now(step.arg("name"));
+        free && !beside
+            && count <= 1000
+            && publishers.count() as u64 + step.arg("keep") * count <= PUBLISHERS
     }
 
     /// As if each had come in steps of its own.

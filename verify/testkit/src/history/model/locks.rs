@@ -269,6 +269,11 @@ impl Model {
         if !taking.contains(&got) && !orphan && !told {
             return Err(format!("taking the lock gives {got:?}, it must give one of {taking:?}"));
         }
+        if got == Taking::OwnerDied {
+            // Before this one, perhaps, and the answer comes after it.
+            let place = self.place_of(step.arg("on"));
+            self.death_is_seen_in(|model, lock| model.place_of(lock) == place);
+        }
         let guard = step.new_handle().unwrap_or_default();
         if self.enters(step, step.arg("on"), guard, got, reply)? {
             let reads = step.verb == Verb::Read;
@@ -384,17 +389,19 @@ impl Model {
 
     /// Who waits to read sees a death inside, also if a writer has repaired it since.
     fn death_is_seen(&mut self) {
+        let broken = |f: &File| f.state == State::Broken || f.unsure;
+        self.death_is_seen_in(|model, lock| model.look_at(lock).is_some_and(broken));
+    }
+
+    fn death_is_seen_in(&mut self, seen: impl Fn(&Self, Handle) -> bool) {
         let waits = self.members.iter().flat_map(|(member, m)| {
             let waits =
                 m.threads.iter().filter_map(|(thread, wait)| Some((thread, wait.as_ref()?)));
             waits.map(|(thread, wait)| ((*member, *thread), wait))
         });
         let reads = waits.filter(|(_, wait)| wait.verb == Verb::Read);
-        let broken = |f: &File| f.state == State::Broken || f.unsure;
-        let seen: Vec<_> = reads
-            .filter(|(_, wait)| self.look_at(wait.arg("on")).is_some_and(broken))
-            .map(|(who, _)| who)
-            .collect();
+        let seen: Vec<_> =
+            reads.filter(|(_, wait)| seen(self, wait.arg("on"))).map(|(who, _)| who).collect();
         self.saw_death.extend(seen);
     }
 
@@ -460,6 +467,9 @@ impl Model {
             }
             file.readers.retain(|r| r.by.0 != dead);
         }
+        // Who was told, or looked, may have had the mutex.
+        let awake = self.sleeps_of(dead).map(|(place, heal)| (place, Some(heal)));
+        let waited: Vec<_> = waited.into_iter().chain(awake).collect();
         for (((kind, number), file), late) in waited {
             let file = self.locks.get_mut(&(kind, number)).and_then(|l| l.files.get_mut(&file));
             match file {
@@ -471,14 +481,6 @@ impl Model {
                     file.perhaps_healed |= late == Some(1);
                 }
                 _ => {}
-            }
-        }
-        // Who was told, or looked, may have had the mutex.
-        let awake: Vec<_> = self.sleeps_of(dead).collect();
-        for (name, file) in awake {
-            let file = self.locks.get_mut(&name).and_then(|l| l.files.get_mut(&file));
-            if let Some(file) = file.filter(|f| f.state == State::Free) {
-                file.unsure = true;
             }
         }
         self.sleepers_died(dead);

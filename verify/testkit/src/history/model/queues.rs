@@ -189,17 +189,19 @@ impl Model {
         };
         let queue = *queue;
         let owed: Vec<Handle> = self.lanes_owed(on).collect();
+        let holds = matches!(step.verb, Verb::Hold | Verb::HoldSlice);
+        let nothing = if holds { reply.seen.is_empty() } else { reply.value == 1 };
         let mut limited = self.is_limited(step.member);
         if let Some(Kind::Consumer { untold, .. }) = self.objects.get_mut(&on).map(|o| &mut o.kind)
         {
             let told_late = *untold && Self::lacked(reply);
-            *untold = limited && !told_late;
+            // What is there comes first.
+            *untold = !told_late && (limited || *untold && !nothing);
             limited |= told_late;
         }
         if !limited || !Self::lacked(reply) {
             ok(reply)?;
         }
-        let holds = matches!(step.verb, Verb::Hold | Verb::HoldSlice);
         for (i, seen) in (0..).zip(&reply.seen) {
             if !seen.whole {
                 return Err(format!("a torn message: {seen:?}"));
@@ -247,7 +249,6 @@ impl Model {
         if !holds && !limited && step.arg("max") > 0 {
             self.named_is_asked(on, !reply.seen.is_empty() || !reply.news.is_empty())?;
         }
-        let nothing = if holds { reply.seen.is_empty() } else { reply.value == 1 };
         if limited {
             return Ok(());
         }

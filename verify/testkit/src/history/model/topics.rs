@@ -392,7 +392,9 @@ impl Model {
         self.events(on, reply)?;
         let all = step.verb != Verb::Take;
         if all && !limited && step.arg("max") > 0 {
-            self.named_is_asked(on, !reply.seen.is_empty() || !reply.news.is_empty())?;
+            // One that may not be borrowed has come, too.
+            let came = !reply.seen.is_empty() || !reply.news.is_empty() || refused;
+            self.named_is_asked(on, came)?;
         }
         let nothing = if all { reply.value == 1 } else { reply.seen.is_empty() };
         if !nothing || refused {

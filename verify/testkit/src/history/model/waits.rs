@@ -99,6 +99,40 @@ impl Model {
         });
         let late: Vec<_> = late.map(|step| (step.member, step.thread)).collect();
         self.may_oversleep.extend(late);
+        if waits(member).flatten().any(|step| self.watches_itself(step)) {
+            let others = self.members.iter().filter(|(other, _)| **other != member);
+            let late: Vec<_> = others
+                .flat_map(|(_, m)| m.threads.values().flatten())
+                .filter(|step| watches_peers(step.verb))
+                .map(|step| (step.member, step.thread))
+                .collect();
+            self.may_oversleep.extend(late);
+        }
+    }
+
+    /// Whether a wait is, among others, on the token of a node of its own process: one of those
+    /// that ends with it. The kernel may wake this one instead of somebody else's.
+    fn watches_itself(&self, step: &Step) -> bool {
+        let subject = |kind: &Kind| match kind {
+            Kind::Publisher(p) => Some((0, p.topic)),
+            Kind::Subscriber(s) => Some((0, s.topic)),
+            Kind::Producer(p) => Some((1, p.queue)),
+            Kind::Consumer { queue, .. } => Some((1, *queue)),
+            Kind::Client(c) => Some((2, c.service)),
+            Kind::Server(s) => Some((2, s.service)),
+            Kind::End(end) => Some((3, end.channel.0)),
+            _ => None,
+        };
+        let own = |handle: &Handle| self.objects.get(handle).map(|o| o.member) == Some(step.member);
+        self.used_by(step).iter().any(|on| match self.objects.get(on).map(|o| &o.kind) {
+            Some(Kind::Watch { target }) => own(target),
+            Some(kind) => self.objects.iter().any(|(handle, o)| {
+                let other = handle != on && o.member == step.member;
+                let lives = matches!(o.life, Life::Held | Life::Leaked | Life::Dead);
+                other && lives && subject(kind).is_some() && subject(&o.kind) == subject(kind)
+            }),
+            None => false,
+        })
     }
 
     /// Whether somebody who need not have woken, but may have, waits for the same.
@@ -145,6 +179,9 @@ impl Model {
         if self.closed.contains(&who) {
             return true;
         }
+        if watches_peers(step.verb) && self.may_oversleep.contains(&who) {
+            return false;
+        }
         match step.verb {
             Verb::Wait => self.wakes_set(step),
             Verb::Sleep => self.must_wake(step),
@@ -186,4 +223,11 @@ impl Model {
             }
         }
     }
+}
+
+/// Whether such a step waits on tokens of those it waits for, and on no lock.
+fn watches_peers(verb: Verb) -> bool {
+    use Verb::{Await, Connect, Get, HoldSlice, Insist, Receive, Reconnect, Replies, ReplyFor};
+    let ports = [Connect, Get, HoldSlice, Insist, Receive, Reconnect, Replies, ReplyFor];
+    ports.contains(&verb) || matches!(verb, Await | Verb::Serve | Verb::Wait)
 }
