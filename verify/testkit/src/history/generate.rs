@@ -1,19 +1,24 @@
 //! Makes up the next step of a history, from a seed and from what is there.
 
 mod rt;
+mod scene;
 mod segments;
 mod semaphores;
 mod services;
 mod sets;
 mod swarm;
+mod theme;
 mod timers;
 
 use super::languages::{self, PYTHON, RUST};
 use super::member::WAYS;
 use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
-use super::step::{FIXED, Handle, Step, Verb};
+use super::step::{FIXED, FOREVER_MS, Handle, Step, Verb, WORDS};
 use crate::rng::Rng;
+use scene::Scene;
 use swarm::Taste;
+use theme::Theme;
+pub use theme::be_bold;
 
 /// What a history is about, and how wild it is.
 #[derive(Clone, Debug)]
@@ -24,6 +29,12 @@ pub(super) struct Generator {
     /// Kinds of objects that take part, see `about`.
     kinds: Vec<u64>,
     taste: Taste,
+    /// It goes where the model has not been before, see `theme::be_bold`.
+    bold: bool,
+    scene: Scene,
+    theme: Theme,
+    /// Kind of all locks, if they are of one.
+    locks: Option<u64>,
     /// Type of most messages: one of a fixed size, or slices.
     fixed: u64,
     /// Of most sets.
@@ -49,10 +60,6 @@ pub(super) struct Generator {
     next_value: u64,
 }
 
-/// Long enough that a wait which nobody ends counts as a hang before.
-const FOREVER_MS: u64 = 60_000;
-/// Words of a message: within an entry, in a chunk, in a large one.
-const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
 /// Of a message that needs a whole lane of the smaller bound.
 const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
 const LANE_BYTES: u64 = 64 << 10;
@@ -82,10 +89,15 @@ impl Generator {
             (false, _) => about,
         };
         let mut kinds: Vec<u64> = (0..KINDS).filter(|kind| about >> kind & 1 != 0).collect();
-        let taste = Taste::new(&mut rng, &mut kinds);
+        let bold = theme::is_bold();
+        let taste = Taste::new(&mut rng, &mut kinds, bold);
+        let theme = if bold { Theme::new(&mut rng) } else { Theme::default() };
+        let (next_member, next_handle) = theme.free();
+        let scene = if bold { Scene::new(&mut rng) } else { Scene::default() };
         Self {
             members_max,
             names: 1 + rng.below(2),
+            locks: (bold && rng.one_in(2)).then(|| [MUTEX, RWLOCK, PI][rng.below(3) as usize]),
             fixed: if rng.one_in(2) { FIXED + rng.below(2) } else { 0 },
             capacity: [1, 3, 64, 65, 70][rng.below(5) as usize],
             large: rng.below(2),
@@ -98,10 +110,13 @@ impl Generator {
             priorities: taste.likes(Verb::Priority) || rng.one_in(4),
             patient: rng.one_in(3),
             old: rng.one_in(4),
-            next_member: 1,
-            next_handle: 1,
+            next_member,
+            next_handle,
             next_value: 1,
             taste,
+            bold,
+            scene,
+            theme,
             kinds,
             rng,
         }
@@ -123,22 +138,47 @@ impl Generator {
 
     /// A step that the model allows.
     pub(super) fn next(&mut self, model: &Model) -> Step {
+        let step = self.choose(model);
+        self.scene.saw(&step);
+        step
+    }
+
+    fn choose(&mut self, model: &Model) -> Step {
+        // Now and then something else comes in between.
+        while !self.rng.one_in(8)
+            && let Some(step) = self.theme.next(&mut self.rng)
+        {
+            if model.allows(&step) {
+                return step;
+            }
+        }
+        if let Some(step) = self.scene.thread().filter(|step| model.allows(step)) {
+            return step;
+        }
         let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
-        if alive < 2 || alive < self.members_max && self.rng.one_in(16) {
+        let opening = self.scene.is_opening();
+        let seldom = if opening { 4 } else { 16 };
+        if alive < 2 || alive < self.members_max && self.rng.one_in(seldom) {
             self.next_member += 1;
             let others: Vec<u64> = languages::programs().keys().copied().collect();
             let of_others = !others.is_empty() && self.rng.one_in(2);
             let language = if of_others { self.pick(&others).unwrap_or(RUST) } else { RUST };
             return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);
         }
-        let wish = self.taste.wish(&mut self.rng);
+        let wish = self.taste.wish(&mut self.rng).filter(|_| !opening);
         for turn in 0..TURNS {
             let wish = wish.filter(|_| turn < TURNS / 2);
-            let (dice, node) = (self.rng.below(100), self.rng.one_in(40));
+            let dice = self.rng.below(100);
+            // Always possible, so that it is tried once.
+            let node = (turn == 0 || !self.bold) && self.rng.one_in(40);
             // Of one sort, so that what is always possible does not crowd out what needs much.
             for _ in 0..TRIES {
                 let Some(step) = self.propose(model, dice, node) else { continue };
-                let suits = wish.map_or_else(|| self.taste.suits(step.verb), |w| w == step.verb);
+                let suits = match wish {
+                    Some(wish) => step.verb == wish,
+                    None if opening => scene::opens(step.verb),
+                    None => self.taste.suits(step.verb),
+                };
                 if suits && model.allows(&step) {
                     return step;
                 }
@@ -151,13 +191,27 @@ impl Generator {
     fn propose(&mut self, model: &Model, dice: u64, node: bool) -> Option<Step> {
         let alive: Vec<usize> =
             model.members.iter().filter(|(_, m)| m.alive).map(|(id, _)| *id).collect();
-        let member = self.pick(&alive)?;
-        let threads: Vec<usize> = model.members[&member].threads.keys().copied().collect();
-        let thread = self.pick(&threads)?;
+        let (near, last) = match self.scene.stays(&mut self.rng) {
+            Some((near, last)) => (near.to_vec(), last),
+            None => (Vec::new(), None),
+        };
+        let threads = |member: &usize| model.members[member].threads.keys().copied();
+        let still = |(member, thread): &(usize, usize)| {
+            alive.contains(member) && threads(member).any(|it| it == *thread)
+        };
+        let (member, thread) = match last.filter(still) {
+            Some(last) => last,
+            None => {
+                let member = self.pick(&alive)?;
+                (member, self.pick(&threads(&member).collect::<Vec<_>>())?)
+            }
+        };
         let step = |verb, args: &[u64]| Some(Step::new(member, thread, verb, args));
         let usable = |is: fn(&Kind) -> bool| -> Vec<Handle> {
             let all = model.objects.keys().copied();
-            all.filter(|h| model.usable(*h, member, thread).is_some_and(is)).collect()
+            let all = all.filter(|h| model.usable(*h, member, thread).is_some_and(is));
+            let (close, others): (Vec<_>, Vec<_>) = all.partition(|h| near.contains(h));
+            if close.is_empty() { others } else { close }
         };
         let nodes = usable(|k| matches!(k, Kind::Node { .. }));
         if nodes.is_empty() || node {
@@ -364,7 +418,9 @@ impl Generator {
         let patient = usable(|k| matches!(k, Kind::Publisher(p) if p.patient));
         let subscribers = usable(|k| matches!(k, Kind::Subscriber(_)));
         Some(match self.rng.below(20) {
-            0..2 => {
+            0..2 if !self.bold
+                || self.rng.one_in(1 + (publishers.len() + patient.len()) as u64) =>
+            {
                 let patient = self.patient && self.rng.one_in(2);
                 let depth = 1 << self.rng.below(if patient { 4 } else { 6 });
                 let volatile = u64::from(self.rng.one_in(6));
@@ -374,7 +430,7 @@ impl Generator {
                 let args = [&args[..], &[self.message_type()]].concat();
                 (Verb::Publisher, args)
             }
-            2..4 => {
+            2..4 if !self.bold || self.rng.one_in(1 + subscribers.len() as u64) => {
                 let history = if self.rng.one_in(2) { self.rng.below(40) } else { 0 };
                 let reliable = u64::from(self.rng.one_in(if self.patient { 2 } else { 3 }));
                 let borrows = 1 + self.rng.below(4);
@@ -389,10 +445,10 @@ impl Generator {
                 ];
                 (Verb::Subscriber, args.to_vec())
             }
-            4..10 if !patient.is_empty() && !self.rng.one_in(4) => {
+            0..10 if !patient.is_empty() && !self.rng.one_in(4) => {
                 (Verb::Insist, vec![self.pick(&patient)?, self.words(), FOREVER_MS])
             }
-            4..10 => {
+            0..10 => {
                 let verb = if self.in_batches() { Verb::PublishBatch } else { Verb::Publish };
                 (verb, vec![self.pick(&publishers)?, self.count(), self.words()])
             }
@@ -423,16 +479,16 @@ impl Generator {
         let producers = usable(|k| matches!(k, Kind::Producer(_)));
         let consumers = usable(|k| matches!(k, Kind::Consumer { .. }));
         Some(match self.rng.below(20) {
-            0..2 => {
+            0..2 if !self.bold || self.rng.one_in(1 + producers.len() as u64) => {
                 let bound = if self.rng.one_in(4) { LANE_BYTES } else { 0 };
                 let args = [self.new_handle(), node, self.name(), bound, self.message_type()];
                 (Verb::Producer, args.to_vec())
             }
-            2..5 => {
+            2..5 if !self.bold || self.rng.one_in(1 + 3 * consumers.len() as u64) => {
                 let args = [self.new_handle(), node, self.name(), self.message_type()];
                 (Verb::Consumer, args.to_vec())
             }
-            5..11 => {
+            0..11 => {
                 let words = if self.rng.one_in(16) { LANE_WORDS } else { self.words() };
                 let verb = if self.in_batches() { Verb::SendBatch } else { Verb::Send };
                 (verb, vec![self.pick(&producers)?, self.count(), words])
@@ -471,6 +527,8 @@ impl Generator {
         let guards_first = self.condvars && !self.rng.one_in(4);
         let kind = if guards_first {
             MUTEX
+        } else if let Some(kind) = self.locks {
+            kind
         } else if self.rng.one_in(2) {
             RWLOCK
         } else {

@@ -39,6 +39,7 @@ use director::{Director, failure};
 pub use director::{Ending, Failure};
 pub use disk::mount as mount_disk;
 use generate::Generator;
+pub use generate::be_bold;
 pub use languages::use_others;
 pub use member::ROLE;
 pub use step::{Step, parse};

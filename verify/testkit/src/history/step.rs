@@ -18,11 +18,16 @@ pub(super) const FIXED: u64 = 2;
 /// Words of a message of the types from [`FIXED`] on: within an entry of a ring, and in a chunk.
 pub(super) const FIXED_WORDS: [u64; 2] = [8, 200];
 
+/// Words of a message: within an entry, in a chunk, in a large one.
+pub(super) const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
+
 /// Ids of sets are below that.
 pub(super) const IDS: u64 = 80;
 /// Messages that each publisher of a crowd keeps.
 pub(super) const CROWD_DEPTH: u64 = 4;
 
+/// Long enough that a wait which nobody ends counts as a hang before.
+pub(super) const FOREVER_MS: u64 = 60_000;
 /// Waits from here on are not waited for: the next steps go on meanwhile.
 pub(super) const LONG_MS: u64 = 1000;
 
@@ -265,6 +270,10 @@ impl Step {
     pub fn arg(&self, name: &str) -> u64 {
         let at = names(self.verb).iter().position(|n| *n == name);
         at.map_or(0, |at| self.args[at])
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        names(self.verb).contains(&name)
     }
 
     /// Another value for that argument, if the verb has it.

@@ -72,6 +72,9 @@ const OPTIONAL: &[(Verb, Option<u64>)] = &[
 const SELDOM: [Verb; 7] =
     [Verb::Kill, Verb::Stop, Verb::Exit, Verb::Quit, Verb::Crowd, Verb::Clean, Verb::Audit];
 
+/// Kinds below that, topics to services, have most of the code; bold histories have them oftener.
+const MOST: u64 = 4;
+
 /// What one history leaves out and does often.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taste {
@@ -81,12 +84,15 @@ pub(super) struct Taste {
 
 impl Taste {
     /// Of a history about objects of these kinds, which become fewer. A third of all have none.
-    pub(super) fn new(rng: &mut Rng, kinds: &mut Vec<u64>) -> Self {
+    pub(super) fn new(rng: &mut Rng, kinds: &mut Vec<u64>, bold: bool) -> Self {
         if rng.one_in(3) {
             return Self::default();
         }
         while kinds.len() > 2 || kinds.len() > 1 && rng.one_in(2) {
-            kinds.swap_remove(rng.below(kinds.len() as u64) as usize);
+            let at = rng.below(kinds.len() as u64) as usize;
+            if !bold || kinds[at] >= MOST || rng.one_in(2) {
+                kinds.swap_remove(at);
+            }
         }
         let about = |is: &dyn Fn(Option<u64>) -> bool| -> Vec<Verb> {
             OPTIONAL.iter().filter(|(_, kind)| is(*kind)).map(|(verb, _)| *verb).collect()

@@ -39,6 +39,9 @@ pub(crate) struct HistoriesArgs {
     /// The kept histories, which are all done first [default: verify/testkit/histories]
     #[arg(long, value_name = "DIR")]
     kept: Option<PathBuf>,
+    /// Begin populated, or like a kept history. The model is not complete for these: judge what fails
+    #[arg(long)]
+    bold: bool,
     /// Histories at once; the seeds of each job are far from those of the others
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: u64,
@@ -90,9 +93,13 @@ impl Job {
         job.args(["histories", "--job"]);
         job.args(["--seed", &seed.to_string(), "--for", &in_words(args.lasts)]);
         args.slow.pass_on(&mut job);
-        for (option, program) in [("--python", &args.python), ("--cpp", &args.cpp)] {
-            if let Some(program) = program {
-                job.arg(option).arg(program);
+        if args.bold {
+            job.arg("--bold");
+        }
+        let paths = [("--python", &args.python), ("--cpp", &args.cpp), ("--kept", &args.kept)];
+        for (option, path) in paths {
+            if let Some(path) = path {
+                job.arg(option).arg(path);
             }
         }
         Ok(Self { child: job.stdout(out.try_clone()?).spawn()?, out })
@@ -165,6 +172,10 @@ pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
         println!("histories: no RAM disk can be mounted here; none is filled");
     }
     history::use_others(args.python.as_deref(), args.cpp.as_deref());
+    let dir = args.kept.clone().unwrap_or_else(history::kept_dir);
+    if args.bold {
+        history::be_bold(&dir);
+    }
     let began = Instant::now();
     if let Some(what) = &args.replay {
         let done = match parse_u64(what) {
@@ -179,7 +190,6 @@ pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
             Err(found) => report(&found, began),
         };
     }
-    let dir = args.kept.clone().unwrap_or_else(history::kept_dir);
     let kept = match if args.job { Ok(0) } else { kept(&dir) } {
         Ok(kept) => kept,
         Err(found) => return report(&found, began),
