@@ -436,6 +436,6 @@ fn a_new_process_starts_once_there_is_a_descriptor_for_its_log() {
     assert!(!log.contains("is read again") && !log.contains("is new"), "{log}");
     running.limit_descriptors(before);
     robot.until_ready(&["one", "two", "three"]);
-    let log = robot.log("run");
+    let log = robot.until_log("run", "three started");
     assert!(log.find("two started") < log.find("three started"), "{log}");
 }
