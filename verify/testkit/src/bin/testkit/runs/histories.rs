@@ -39,7 +39,7 @@ pub(crate) struct HistoriesArgs {
     /// The kept histories, which are all done first [default: verify/testkit/histories]
     #[arg(long, value_name = "DIR")]
     kept: Option<PathBuf>,
-    /// Begin populated, or like a kept history. The model is not complete for these: judge what fails
+    /// Begin populated, or like a kept history; judge each failure, since the model has gaps
     #[arg(long)]
     bold: bool,
     /// Histories at once; the seeds of each job are far from those of the others
