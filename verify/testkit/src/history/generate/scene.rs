@@ -21,7 +21,7 @@ pub(super) struct Scene {
     /// Threads that each member begins with, besides its first.
     threads: usize,
     /// Of these, a member and the next one.
-    beginning: Option<(usize, usize)>,
+    beginning: Option<Who>,
     /// How often of four a step stays with what there was last.
     loyalty: u64,
     /// What the last steps were about, the newest last.

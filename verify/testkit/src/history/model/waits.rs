@@ -167,6 +167,18 @@ impl Model {
         waits.filter(|step| self.is_ready(step)).cloned().collect()
     }
 
+    /// Whether it has something that is no death: whoever brought that has rung.
+    fn is_rung_for(&self, on: Handle, member: usize) -> bool {
+        match self.objects.get(&on).map(|o| &o.kind) {
+            Some(Kind::Subscriber(_)) => self.has_unread_messages(on),
+            Some(Kind::Consumer { queue, .. }) => self.has_unread(*queue),
+            Some(Kind::Server(_)) => !self.is_limited(member) && self.has_request(on),
+            Some(Kind::Timer(_)) => self.is_due(on),
+            Some(Kind::Interrupt { raised }) => *raised,
+            _ => false,
+        }
+    }
+
     /// The waits of a member that use that.
     pub(super) fn waits_on(&self, member: usize, on: Handle) -> Vec<Step> {
         let threads = self.members.get(&member).map(|m| m.threads.values().flatten());
@@ -180,7 +192,8 @@ impl Model {
             return true;
         }
         if watches_peers(step.verb) && self.may_oversleep.contains(&who) {
-            return false;
+            let all = [step.waited_for(), vec![step.arg("on")]].concat();
+            return all.into_iter().any(|on| self.is_rung_for(on, step.member));
         }
         match step.verb {
             Verb::Wait => self.wakes_set(step),
