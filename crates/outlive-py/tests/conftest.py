@@ -52,13 +52,14 @@ def child():
 @pytest.fixture
 def viewer():
     """A viewer's client of `outlive view`, which scripts/view-tests builds."""
-    if "VIEW" not in os.environ:
+    if "OUTLIVE_VIEW" not in os.environ:
         pytest.skip("scripts/view-tests runs it")
     from viewer import Client
 
-    command = [os.environ["VIEW"] + "/outlive-view", "--port", "0"]
+    command = [os.environ["OUTLIVE_VIEW"], "--port", "0"]
     view = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    line = next(line for line in view.stdout if "ws://" in line)
+    line = next((line for line in view.stdout if "ws://" in line), None)
+    assert line, f"{command} says no address"
     yield Client(int(line.split("ws://127.0.0.1:")[1].split()[0]))
     view.terminate()
     assert view.wait() == 0
