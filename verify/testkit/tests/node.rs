@@ -140,6 +140,48 @@ fn a_node_outlives_the_thread_that_opened_it() {
     nothing_left(&dir);
 }
 
+/// The kernel wakes one of those who sleep on a token. A thread of the process that dies is not
+/// one of them: it would take the wake along.
+#[test]
+fn threads_of_a_process_that_is_killed_take_no_wake_along() {
+    const TEST: &str = "threads_of_a_process_that_is_killed_take_no_wake_along";
+    if let Some(role) = role() {
+        let settings = settings(dir_of(&role), "actor");
+        let observer = NodeId::from_raw(role.args[1].parse().unwrap());
+        let node = settings.clone().open().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        for n in 0..8 {
+            let other = if n % 2 == 0 { node.clone() } else { settings.clone().open().unwrap() };
+            let (mut theirs, mut ours) =
+                (other.watch(observer).unwrap(), other.watch(node.id()).unwrap());
+            let tell = tell.clone();
+            std::thread::spawn(move || {
+                tell.send(process::thread_id()).unwrap();
+                // The kernel passes on the wake of the first token only.
+                WaitSet::new().wait(&mut [&mut theirs, &mut ours], LONG).unwrap();
+                panic!("nobody has left");
+            });
+        }
+        for _ in 0..8 {
+            let thread = told.recv().unwrap();
+            assert!(wait_until(LONG, || process::sleeps(thread)));
+        }
+        say(&format!("node {}", node.id()));
+        listen();
+        return;
+    }
+    let _dog = watchdog(TEST);
+    let dir = TempDomain::new("takealong").unwrap();
+    let node = settings(dir.path(), "observer").open().unwrap();
+    for _ in 0..20 {
+        let mut actor = Actor::start(TEST, "actor", &[text(&dir), &node.id().to_string()]);
+        let watch = node.watch(NodeId::from_raw(actor.expect_number("node"))).unwrap();
+        killed_and_told_at_once(&mut actor, watch);
+    }
+    drop(node);
+    nothing_left(&dir);
+}
+
 /// Threads that sleep on the life of a node: every `each`th in a `Watch`, the others in a set.
 fn sleepers<'s>(
     scope: &'s std::thread::Scope<'s, '_>,

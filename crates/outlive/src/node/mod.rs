@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | `token`, `peer` | its own liveness word; those of others, as hint and as proof |
+//! | `own` | the nodes of this process, as its own threads sleep on them |
 //! | `living` | those that keep a name to its type, as an error names them |
 //! | `ports`, `layout` | its publishers, subscribers and so on, in the node's file |
 //! | `watch` | waiting for the end of another node |
@@ -17,6 +18,7 @@
 
 pub(crate) mod layout;
 pub(crate) mod living;
+mod own;
 pub(crate) mod peer;
 mod ports;
 #[cfg(test)]
@@ -44,6 +46,7 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, Mutex, fault};
 use crate::{Error, ErrorKind, Result};
+use own::OwnNode;
 pub use peer::NodeId;
 use peer::{Life, Peer};
 pub(crate) use ports::OwnPort;
@@ -87,6 +90,7 @@ struct Inner {
     id: NodeId,
     name: String,
     token: Arc<Token>,
+    own: OwnNode,
     /// Holds the file lock. Closed by the fork handler in a child, so never dropped there.
     fd: NotInChild,
     ports: Ports,
@@ -315,6 +319,7 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
         map.atomic_u64(layout::NAME + 8 * i)?.store(u64::from_le_bytes(word), Relaxed);
     }
     let token = Token::register(map)?;
+    let own = OwnNode::enter(fd.file());
     let linked = draft.link(&path).and_then(|_| match locked {
         true => Ok(()),
         // Unfinished files with a name are locked by their maker until they are linked.
@@ -322,6 +327,7 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
     });
     if let Err(e) = linked {
         token.close();
+        own.leave();
         let used = e.kind() == ErrorKind::AlreadyExists;
         return Err(if used { domain.next_is_in_use() } else { e });
     }
@@ -330,6 +336,7 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
         id,
         name,
         token,
+        own,
         fd,
         ports: Ports::new(offset),
         peers: Mutex::default(),
@@ -664,6 +671,7 @@ impl Inner {
             threads.close(replaced);
         }
         self.token.close();
+        self.own.leave();
     }
 }
 

@@ -10,16 +10,20 @@
 //! A hint is good for waking, looking again and refusing what can be tried again. What cannot be
 //! undone takes a `Dead`: only this file makes one, and only of a lock that is free or a node file
 //! that is gone. An answer that cannot be had is no proof.
+//!
+//! What to sleep on until it ends: `end`.
 #![allow(unsafe_code)]
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::layout;
+use super::own::Left;
+use super::{layout, own};
 use crate::domain::header::{FileHeader, FileKind};
 use crate::os::PAGE;
 use crate::os::death::deaths::Deaths;
 use crate::os::death::robust;
+use crate::os::death::robust::PendingGuard;
 use crate::os::fs::file;
 use crate::os::fs::file::{Access, Expect};
 use crate::os::fs::filelock;
@@ -111,6 +115,31 @@ impl Dead {
     }
 }
 
+/// What changes when a node ends: to be read before that node is judged alive, and slept on then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) word: &'a AtomicU32,
+    pub(crate) seen: u32,
+    /// Its end has begun: only the file lock tells when that is over.
+    pub(crate) has_begun: bool,
+    /// The word is its token: at its death the kernel wakes one sleeper, who wakes the others.
+    pub(crate) is_token: bool,
+}
+
+impl End<'_> {
+    /// Until it is dropped: if we die after being woken, the kernel passes the wake on for us.
+    pub(crate) fn pending_guard(&self) -> Option<PendingGuard> {
+        self.is_token.then(|| robust::pending_guard(self.word))
+    }
+
+    /// Wakes others where the kernel may have woken only us.
+    pub(crate) fn pass_on(&self) {
+        if self.is_token && self.word.load(Relaxed) != self.seen {
+            robust::pass_on(self.word);
+        }
+    }
+}
+
 /// A node that a port deals with: its file, or the proof that it was gone when first looked for.
 pub(crate) type Life = std::result::Result<Arc<Peer>, Dead>;
 
@@ -146,6 +175,8 @@ pub(crate) struct Peer {
     map: Mapping,
     fd: KeptFd,
     ports_offset: usize,
+    /// It is of this process.
+    own: Option<Left>,
     /// 1 once its death is confirmed.
     gone: AtomicU32,
     /// 1 once the kernel tells `Deaths` of its death.
@@ -173,7 +204,9 @@ impl Peer {
             return Err(corrupt(&path, id));
         }
         let fd = KeptFd::new(fd, &path)?;
-        Ok(Self { id, map, fd, ports_offset, gone: AtomicU32::new(0), watched: AtomicU32::new(0) })
+        let own = own::find(fd.file());
+        let (gone, watched) = (AtomicU32::new(0), AtomicU32::new(0));
+        Ok(Self { id, map, fd, ports_offset, own, gone, watched })
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -184,7 +217,18 @@ impl Peer {
         &self.map
     }
 
-    /// The futex word of its token, to sleep on.
+    /// What to sleep on until it ends.
+    pub(crate) fn end(&self) -> End<'_> {
+        // Before the token, which is closed first.
+        // ORDERING(NODE_LEFT): pairs with `OwnNode::leave`.
+        let left = self.own.as_deref().filter(|_| !fault("own.token_like_others"));
+        let left = left.map(|left| (left, left.load(Acquire)));
+        let token = self.token().load(Acquire);
+        let (word, seen) = left.unwrap_or((self.token(), token));
+        End { word, seen, has_begun: !robust::is_alive_word(token), is_token: left.is_none() }
+    }
+
+    /// The futex word of its token. Sleep on its `end`.
     #[inline]
     pub(crate) fn token(&self) -> &AtomicU32 {
         // SAFETY: aligned, and inside the first page, which is mapped for the life of `self`.

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{NodeId, Peer};
-use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
 use crate::os::sleep::slice::{POLL_NS, slice_ns_max};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::Relaxed;
 
 /// Reports a node's death as it happens.
 ///
@@ -157,9 +155,8 @@ impl Watch {
     #[must_use]
     pub fn wait_hint(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);
-        let word = self.peer.token();
         loop {
-            let seen = word.load(Relaxed);
+            let end = self.peer.end();
             if !self.seems_alive() {
                 return true;
             }
@@ -167,12 +164,10 @@ impl Watch {
             if deadline.has_passed_by(now) {
                 return false;
             }
-            let _pending = robust::pending_guard(word);
-            let woken =
-                futex::wait(word, seen, deadline.min(Deadline::at_ns(now + slice_ns_max())));
-            if word.load(Relaxed) != seen {
-                robust::pass_on(word);
-            }
+            let _pending = end.pending_guard();
+            let until = deadline.min(Deadline::at_ns(now + slice_ns_max()));
+            let woken = futex::wait(end.word, end.seen, until);
+            end.pass_on();
             if woken == Woken::Timeout {
                 let _ = self.peer.proof_of_death();
             }
@@ -202,8 +197,7 @@ impl Watch {
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);
         loop {
-            let word = self.peer.token();
-            let seen = word.load(Relaxed);
+            let end = self.peer.end();
             if self.peer.death().is_some() {
                 return true;
             }
@@ -211,16 +205,13 @@ impl Watch {
             if deadline.has_passed_by(now) {
                 return false;
             }
-            let slice = if robust::is_alive_word(seen) { slice_ns_max() } else { POLL_NS };
-            // If we die after being woken, the kernel passes the wake on for us.
-            let _pending = robust::pending_guard(word);
+            let slice = if end.has_begun { POLL_NS } else { slice_ns_max() };
+            let _pending = end.pending_guard();
             let until = deadline.min(Deadline::at_ns(now + slice));
-            let woken = futex::wait_many(&[WaitWord { word, expected: seen }], until)
-                .unwrap_or_else(|_| futex::wait(word, seen, until));
-            // The kernel wakes one waiter.
-            if word.load(Relaxed) != seen {
-                robust::pass_on(word);
-            }
+            let word = WaitWord { word: end.word, expected: end.seen };
+            let woken = futex::wait_many(&[word], until)
+                .unwrap_or_else(|_| futex::wait(end.word, end.seen, until));
+            end.pass_on();
             // The kernel may have been unable to mark the word: ask the file lock now and then.
             if woken == Woken::Timeout {
                 let _ = self.peer.proof_of_death();

@@ -27,6 +27,7 @@ mod set;
 mod tests;
 pub(crate) mod wake;
 
+use crate::node::peer::End;
 use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
@@ -120,19 +121,20 @@ impl<'a> SleepSet<'a> {
         self.look_ns = looks.pause_ns();
     }
 
-    /// A liveness token; `expected` is what was read before it was judged alive.
-    pub(crate) fn token(&mut self, word: &'a AtomicU32, expected: u32) {
-        // It begins to die: only the file lock tells when that is over.
-        self.poll |= !robust::is_alive_word(expected);
-        if self.token.is_none() {
-            self.token = Some(word);
+    /// The end of a node that was judged alive after this was read.
+    pub(crate) fn end(&mut self, end: End<'a>) {
+        self.poll |= end.has_begun;
+        if end.is_token && self.token.is_none() {
+            self.token = Some(end.word);
         }
         // Ports of one node often come one after the other.
-        if self.words[..self.len].iter().rev().any(|w| std::ptr::eq(w.word, word)) {
+        if self.words[..self.len].iter().rev().any(|w| std::ptr::eq(w.word, end.word)) {
             return;
         }
-        self.tokens |= 1u128.checked_shl(self.len as u32).unwrap_or(0);
-        self.push(word, expected);
+        if end.is_token {
+            self.tokens |= 1u128.checked_shl(self.len as u32).unwrap_or(0);
+        }
+        self.push(end.word, end.seen);
     }
 
     /// Sleeps until a word changes, at most until `until`.

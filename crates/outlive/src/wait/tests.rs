@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::wake::{bells, handshake};
 use super::*;
 use crate::node::Node;
+use crate::node::peer::End;
 use crate::os::death::robust;
 use crate::os::fixture;
 use crate::os::fixture::{
@@ -658,7 +659,7 @@ fn whoever_is_woken_by_a_token_wakes_the_other_sleepers() {
                     scope.spawn(move || {
                         tell.send(robust::gettid()).unwrap();
                         let mut set = SleepSet::empty();
-                        set.token(word, 7);
+                        set.end(End { word, seen: 7, has_begun: false, is_token: true });
                         while word.load(Relaxed) == 7 {
                             set.sleep(Deadline::NEVER);
                         }

@@ -201,12 +201,12 @@ impl Addressee {
     /// Adds to a sleep what ends it when this one dies; `false` where it is dead.
     pub(super) fn watch<'a>(&'a self, set: &mut SleepSet<'a>) -> bool {
         let Some(peer) = &self.peer else { return false };
-        let token = peer.token().load(Relaxed);
+        let end = peer.end();
         // By the file lock: the kernel may have been unable to mark the word.
-        if !robust::is_alive_word(token) || peer.proof_of_death().is_some() {
+        if end.has_begun || peer.proof_of_death().is_some() {
             return false;
         }
-        set.token(peer.token(), token);
+        set.end(end);
         true
     }
 

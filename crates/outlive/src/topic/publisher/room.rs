@@ -202,13 +202,13 @@ fn sleep_once(ring: &OwnRing, audience: &Audience, slowest: usize, until: Deadli
         return clock_sleep(until, looks);
     };
     let peer = audience.peer(slowest);
-    let (token, seen) = (peer.token(), peer.token().load(Acquire));
+    let end = peer.end();
     let at = word.load(Acquire);
     if ring.next() < at.saturating_add(ring.depth()) || peer.death().is_some() {
         return;
     }
     let mut set = SleepSet::new(crate::os::sleep::futex::low_half(word), at as u32);
-    set.token(token, seen);
+    set.end(end);
     set.look(looks);
     set.sleep(until);
 }

@@ -15,11 +15,9 @@ use super::wake::bridge::Bridge;
 use super::wake::handshake::Request;
 use crate::node::Node;
 use crate::node::peer::Peer;
-use crate::os::death::robust;
 use crate::os::sleep::event::Event;
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
-use crate::sync::Ordering::Acquire;
 
 /// Most events of this process whose descriptors one sleep takes; others are looked at.
 const EVENTS_MAX: usize = 4;
@@ -209,13 +207,13 @@ impl<'a> Plan<'a> {
         if let Some(bridge) = self.bridge {
             bridge.watch(peer);
         }
-        let seen = peer.token().load(Acquire);
+        let end = peer.end();
         if peer.death().is_some() {
             return false;
         }
         match self.mode {
-            Mode::Words | Mode::Doorbell => self.set.token(peer.token(), seen),
-            Mode::Fd => self.in_doubt |= !robust::is_alive_word(seen),
+            Mode::Words | Mode::Doorbell => self.set.end(end),
+            Mode::Fd => self.in_doubt |= end.has_begun,
             Mode::Look => {}
         }
         true

@@ -44,7 +44,7 @@ impl Model {
         kept.count()
     }
 
-    pub(super) fn has_unread(&self, queue: u64) -> bool {
+    fn has_unread(&self, queue: u64) -> bool {
         let Some(at) = self.queues.get(&queue) else { return false };
         at.lanes.iter().any(|lane| match self.objects.get(lane).map(|o| &o.kind) {
             Some(Kind::Producer(producer)) => producer.unread() > 0,

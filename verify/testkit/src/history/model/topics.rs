@@ -346,14 +346,11 @@ impl Model {
 
     /// Whether a subscriber that waits has something to wake for.
     pub(super) fn has_news(&self, sub: Handle) -> bool {
-        // A wait set named it for an end, perhaps: who waits next is not told again.
-        self.has_unread_messages(sub) || !self.is_named(sub) && !self.ends_owed(sub).is_empty()
-    }
-
-    pub(super) fn has_unread_messages(&self, sub: Handle) -> bool {
         let Some(s) = self.sub(sub) else { return false };
         let rings = self.rings(s.topic);
         rings.iter().any(|(handle, p)| self.unread(sub, *handle, p) > 0)
+            // A wait set named it for that, perhaps: who waits next is not told again.
+            || !self.is_named(sub) && !self.ends_owed(sub).is_empty()
     }
 
     pub(super) fn received(&mut self, step: &Step, reply: &Reply) -> Verdict {

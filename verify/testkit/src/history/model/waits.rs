@@ -99,40 +99,6 @@ impl Model {
         });
         let late: Vec<_> = late.map(|step| (step.member, step.thread)).collect();
         self.may_oversleep.extend(late);
-        if waits(member).flatten().any(|step| self.watches_itself(step)) {
-            let others = self.members.iter().filter(|(other, _)| **other != member);
-            let late: Vec<_> = others
-                .flat_map(|(_, m)| m.threads.values().flatten())
-                .filter(|step| watches_peers(step.verb))
-                .map(|step| (step.member, step.thread))
-                .collect();
-            self.may_oversleep.extend(late);
-        }
-    }
-
-    /// Whether a wait is, among others, on the token of a node of its own process: one of those
-    /// that ends with it. The kernel may wake this one instead of somebody else's.
-    fn watches_itself(&self, step: &Step) -> bool {
-        let subject = |kind: &Kind| match kind {
-            Kind::Publisher(p) => Some((0, p.topic)),
-            Kind::Subscriber(s) => Some((0, s.topic)),
-            Kind::Producer(p) => Some((1, p.queue)),
-            Kind::Consumer { queue, .. } => Some((1, *queue)),
-            Kind::Client(c) => Some((2, c.service)),
-            Kind::Server(s) => Some((2, s.service)),
-            Kind::End(end) => Some((3, end.channel.0)),
-            _ => None,
-        };
-        let own = |handle: &Handle| self.objects.get(handle).map(|o| o.member) == Some(step.member);
-        self.used_by(step).iter().any(|on| match self.objects.get(on).map(|o| &o.kind) {
-            Some(Kind::Watch { target }) => own(target),
-            Some(kind) => self.objects.iter().any(|(handle, o)| {
-                let other = handle != on && o.member == step.member;
-                let lives = matches!(o.life, Life::Held | Life::Leaked | Life::Dead);
-                other && lives && subject(kind).is_some() && subject(&o.kind) == subject(kind)
-            }),
-            None => false,
-        })
     }
 
     /// Whether somebody who need not have woken, but may have, waits for the same.
@@ -167,18 +133,6 @@ impl Model {
         waits.filter(|step| self.is_ready(step)).cloned().collect()
     }
 
-    /// Whether it has something that is no death: whoever brought that has rung.
-    fn is_rung_for(&self, on: Handle, member: usize) -> bool {
-        match self.objects.get(&on).map(|o| &o.kind) {
-            Some(Kind::Subscriber(_)) => self.has_unread_messages(on),
-            Some(Kind::Consumer { queue, .. }) => self.has_unread(*queue),
-            Some(Kind::Server(_)) => !self.is_limited(member) && self.has_request(on),
-            Some(Kind::Timer(_)) => self.is_due(on),
-            Some(Kind::Interrupt { raised }) => *raised,
-            _ => false,
-        }
-    }
-
     /// The waits of a member that use that.
     pub(super) fn waits_on(&self, member: usize, on: Handle) -> Vec<Step> {
         let threads = self.members.get(&member).map(|m| m.threads.values().flatten());
@@ -190,10 +144,6 @@ impl Model {
         let who = (step.member, step.thread);
         if self.closed.contains(&who) {
             return true;
-        }
-        if watches_peers(step.verb) && self.may_oversleep.contains(&who) {
-            let all = [step.waited_for(), vec![step.arg("on")]].concat();
-            return all.into_iter().any(|on| self.is_rung_for(on, step.member));
         }
         match step.verb {
             Verb::Wait => self.wakes_set(step),
@@ -236,11 +186,4 @@ impl Model {
             }
         }
     }
-}
-
-/// Whether such a step waits on tokens of those it waits for, and on no lock.
-fn watches_peers(verb: Verb) -> bool {
-    use Verb::{Await, Connect, Get, HoldSlice, Insist, Receive, Reconnect, Replies, ReplyFor};
-    let ports = [Connect, Get, HoldSlice, Insist, Receive, Reconnect, Replies, ReplyFor];
-    ports.contains(&verb) || matches!(verb, Await | Verb::Serve | Verb::Wait)
 }

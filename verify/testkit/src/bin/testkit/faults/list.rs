@@ -342,6 +342,16 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Kit("node", "parts_dropped_in_any_order_leave_nothing")],
     ),
     fault(
+        "own.leaves_unheard",
+        "a node that leaves wakes no thread of its own process",
+        &[Kit("node", "a_node_dropped_by_another_thread_than_its_opener_has_left")],
+    ),
+    fault(
+        "own.token_like_others",
+        "a thread sleeps on a token of its own process, and takes a wake to the grave",
+        &[Kit("node", "threads_of_a_process_that_is_killed_take_no_wake_along")],
+    ),
+    fault(
         "per_process.inherited",
         "a forked child takes its parent's tables for its own",
         &[Unit(
