@@ -139,7 +139,7 @@ impl Model {
         if file.unsure {
             all.push(Taking::OwnerDied);
         }
-        if file.perhaps_lost {
+        if file.perhaps_lost || file.state == State::Broken && !self.givers_up(step).is_empty() {
             all.push(Taking::Unrecoverable);
         }
         if self.circled.contains(&who) || !self.circle(step).is_empty() {
@@ -194,6 +194,18 @@ impl Model {
             Kind::Guard { of, .. } => Some(of),
             _ => None,
         }
+    }
+
+    /// Others who wait for the same lock and give it up if its holder has died: one of them may have
+    /// had it before, and its answer comes after that of `step`.
+    fn givers_up(&self, step: &Step) -> Vec<(usize, usize)> {
+        let place = self.place_of(self.taken_by(step));
+        let waits = self.members.values().filter(|m| m.alive);
+        let waits = waits.flat_map(|m| m.threads.values().flatten());
+        let giving = waits.filter(|s| s.verb == Verb::Lock && s.arg("heal") == 0);
+        let giving = giving.filter(|s| self.place_of(self.taken_by(s)) == place);
+        let giving = giving.map(|s| (s.member, s.thread));
+        giving.filter(|who| *who != (step.member, step.thread)).collect()
     }
 
     /// Whether the guard is forgotten and its lock dropped: its node may have left.
@@ -274,6 +286,11 @@ impl Model {
             let place = self.place_of(step.arg("on"));
             self.death_is_seen_in(|model, lock| model.place_of(lock) == place);
         }
+        let lost = self.look_at(step.arg("on")).is_some_and(|f| f.state == State::Lost);
+        if got == Taking::Unrecoverable && !lost {
+            let before = self.givers_up(step);
+            self.saw_death.extend(before);
+        }
         let guard = step.new_handle().unwrap_or_default();
         if self.enters(step, step.arg("on"), guard, got, reply)? {
             let reads = step.verb == Verb::Read;
@@ -296,7 +313,9 @@ impl Model {
         match got {
             Taking::Clean => file.unsure = false,
             Taking::OwnerDied if file.unsure => (file.state, file.unsure) = (State::Broken, false),
-            Taking::Unrecoverable if file.perhaps_lost => file.state = State::Lost,
+            Taking::Unrecoverable if file.perhaps_lost || file.state == State::Broken => {
+                file.state = State::Lost;
+            }
             _ => {}
         }
         let heals = file.perhaps_healed;

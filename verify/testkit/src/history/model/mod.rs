@@ -131,6 +131,9 @@ impl Model {
         if reply.outcome == "Panic" {
             return Err(format!("it panics: {}", reply.text));
         }
+        if matches!(step.verb, Verb::Insist | Verb::Loan | Verb::Publish | Verb::PublishBatch) {
+            self.makes_room(step);
+        }
         if step.is_long() && self.closed.remove(&(step.member, step.thread)) {
             return match reply.outcome.as_str() {
                 "InvalidArgument" => Ok(()),

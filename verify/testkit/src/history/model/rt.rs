@@ -54,7 +54,7 @@ impl Model {
             sent: 0,
             popped: 0,
             helped: false,
-            met: None,
+            met: Vec::new(),
             seen: None,
         };
         self.add(step, Kind::End(end), None);
@@ -124,19 +124,22 @@ impl Model {
         self.connecting(step, true) != ["Timeout"]
     }
 
-    /// After each step, before the other end may go: whom an end that waits may have met.
+    /// After each step, before the other end may go: whom an end that waits may have met, and what
+    /// that gives it.
     pub(super) fn meet(&mut self) {
         let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
         let connects = waits.filter(|w| matches!(w.verb, Verb::Connect | Verb::Reconnect));
         let met: Vec<_> = connects
-            .filter(|wait| self.connecting(wait, false).contains(&"ok"))
-            .map(|wait| wait.arg("on"))
-            .filter_map(|on| Some((on, self.end(on)?)))
-            .map(|(on, end)| (on, self.other_end(on, end)))
+            .filter_map(|wait| {
+                let (on, may) = (wait.arg("on"), self.connecting(wait, false));
+                let other = self.other_end(on, self.end(on)?)?;
+                Some((on, other, may.into_iter().find(|outcome| *outcome != "Timeout")?))
+            })
             .collect();
-        for (on, other) in met {
+        for (on, other, outcome) in met {
             if let Some(end) = self.end_mut(on) {
-                end.met = other;
+                end.met.retain(|met| met.0 != outcome);
+                end.met.push((outcome, other));
             }
         }
     }
@@ -148,12 +151,16 @@ impl Model {
         let Some(end) = self.end(on) else { return Ok(()) };
         let writer = end.writer;
         let other = self.other_end(on, end);
-        let met = end.met.filter(|_| outcome == "ok" && !may.contains(&outcome));
+        let met = end.met.iter().find(|met| met.0 == outcome && !may.contains(&outcome));
+        let met = met.map(|met| met.1);
         if !may.contains(&outcome) && met.is_none() {
             let wrong = format!("connecting gives {outcome}, it must give one of {may:?}");
             return if may.is_empty() { ok(reply) } else { Err(format!("{wrong} {}", reply.text)) };
         }
         let other = met.or(other);
+        if let Some(end) = self.end_mut(on) {
+            end.met.clear();
+        }
         if step.verb == Verb::Connect {
             let theirs = self.objects.values_mut().filter(|o| o.member == step.member);
             for object in theirs {
@@ -167,7 +174,7 @@ impl Model {
             let fresh = self.end(on).is_some_and(|e| e.names != Some(other));
             if let Some(end) = self.end_mut(on) {
                 (end.connected, end.peer, end.names) = (true, Some(other), Some(other));
-                (end.helped, end.met) = (false, None);
+                end.helped = false;
                 if !writer && fresh {
                     end.seen = None;
                 }

@@ -185,6 +185,20 @@ impl Model {
         }
     }
 
+    /// On a full disk a publisher drops the history of those that are gone.
+    pub(super) fn makes_room(&mut self, step: &Step) {
+        let Some(topic) = self.ring(step.arg("on")).map(|p| p.topic).filter(|_| self.full) else {
+            return;
+        };
+        let rings = self.rings(topic).into_iter().map(|(handle, _)| handle);
+        let gone: Vec<_> = rings.filter(|handle| !self.exists(*handle)).collect();
+        for handle in gone {
+            if let Some(ring) = self.ring_mut(handle) {
+                ring.unsure = true;
+            }
+        }
+    }
+
     pub(super) fn left_topic(&mut self, topic: u64, life: Life) {
         if life == Life::Dropped {
             self.reclaimed(topic);
@@ -200,6 +214,7 @@ impl Model {
 
     /// A publisher begins to wait for its readers.
     pub(super) fn insists(&mut self, step: &Step) {
+        self.makes_room(step);
         let lacking = self.is_limited(step.member);
         if let Some(publisher) = self.ring_mut(step.arg("on")) {
             (publisher.pending, publisher.lacking) = (1, lacking);

@@ -20,8 +20,9 @@ pub(crate) struct End {
     pub(crate) popped: u64,
     /// Another of its process waited: it may have done its part of connecting meanwhile.
     pub(crate) helped: bool,
-    /// What it may have connected to while it waits, though nobody has heard of that yet.
-    pub(crate) met: Option<Handle>,
+    /// What connecting may have given it while it waits, and beside whom, though nobody has heard
+    /// of that yet.
+    pub(crate) met: Vec<(&'static str, Handle)>,
     /// The newest that a reader has returned.
     pub(crate) seen: Option<(Handle, u64)>,
 }
