@@ -165,6 +165,12 @@ impl Generator {
             let language = if of_others { self.pick(&others).unwrap_or(RUST) } else { RUST };
             return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);
         }
+        if self.bold
+            && self.rng.one_in(8)
+            && let Some(step) = self.joins_a_wait(model)
+        {
+            return step;
+        }
         let wish = self.taste.wish(&mut self.rng).filter(|_| !opening);
         for turn in 0..TURNS {
             let wish = wish.filter(|_| turn < TURNS / 2);
@@ -185,6 +191,20 @@ impl Generator {
             }
         }
         Step::new(0, 0, Verb::Pause, &[1])
+    }
+
+    /// The wait of a thread, by another one of its process: several are woken otherwise than one.
+    fn joins_a_wait(&mut self, model: &Model) -> Option<Step> {
+        let alive = model.members.values().filter(|m| m.alive);
+        let waits: Vec<&Step> = alive.flat_map(|m| m.threads.values().flatten()).collect();
+        let mut step = self.pick(&waits)?.clone();
+        let idle = model.members[&step.member].threads.iter().filter(|(_, wait)| wait.is_none());
+        step.thread = self.pick(&idle.map(|(thread, _)| *thread).collect::<Vec<_>>())?;
+        if step.new_handle().is_some() {
+            let new = self.new_handle();
+            step.set("new", new);
+        }
+        model.allows(&step).then_some(step)
     }
 
     /// A step of the sort that `dice`, below 100, says, or another `node`.

@@ -754,8 +754,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// Cancels a request: no reply to it will arrive, and the server is notified.
     ///
     /// # Errors
-    /// `WouldBlock`, `ServerDied`, when the server could not be notified; the request is cancelled
-    /// all the same.
+    /// When the server could not be notified: `WouldBlock`, `ServerDied`, or for lack of something
+    /// `OutOfMemory`, `NoSpace`, `Io`. The request is cancelled all the same.
     ///
     /// # Examples
     /// ```

@@ -196,8 +196,8 @@ impl Model {
         }
     }
 
-    /// Others who wait for the same lock and give it up if its holder has died: one of them may have
-    /// had it before, and its answer comes after that of `step`.
+    /// Others who wait for the same lock and give it up if its holder has died: one of them may
+    /// have had it before, and its answer comes after that of `step`.
     fn givers_up(&self, step: &Step) -> Vec<(usize, usize)> {
         let place = self.place_of(self.taken_by(step));
         let waits = self.members.values().filter(|m| m.alive);

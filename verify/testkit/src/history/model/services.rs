@@ -248,13 +248,11 @@ impl Model {
         let Some((of, client, asked)) = self.ticket(step.arg("on")) else { return Ok(()) };
         let served = self.server_of(client.service).is_some();
         let open = asked.is_open();
-        let told = reply.is_ok();
-        if self.lacks(step, reply) {
-            return Ok(());
-        }
-        if !told && (served || reply.outcome != "ServerDied") {
+        let (told, lacks) = (reply.is_ok(), self.lacks(step, reply));
+        if !told && !lacks && (served || reply.outcome != "ServerDied") {
             return ok(reply);
         }
+        // Whether or not the server could be told.
         if let Some(asked) = self.asked_mut(of, step.arg("on")).filter(|_| open) {
             (asked.given_up, asked.told) = (true, Some(told));
             asked.answers.clear();
