@@ -60,7 +60,9 @@ impl Scene {
             Verb::Thread => {}
             _ => self.opening = self.opening.saturating_sub(1),
         }
-        if step.thread > 0 || step.new_handle().is_some() || step.arg("on") > 0 {
+        // Who has just been limited goes on: that is when calls fail.
+        let goes_on = step.thread > 0 || step.verb == Verb::Limit;
+        if goes_on || step.new_handle().is_some() || step.arg("on") > 0 {
             self.last = (step.member, step.thread);
         }
         let names = ["new", "on", "and", "or", "guard"].map(|name| step.arg(name));

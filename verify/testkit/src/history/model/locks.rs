@@ -202,7 +202,8 @@ impl Model {
         let place = self.place_of(self.taken_by(step));
         let waits = self.members.values().filter(|m| m.alive);
         let waits = waits.flat_map(|m| m.threads.values().flatten());
-        let giving = waits.filter(|s| s.verb == Verb::Lock && s.arg("heal") == 0);
+        let takes = |s: &&Step| matches!(s.verb, Verb::Lock | Verb::Sleep);
+        let giving = waits.filter(takes).filter(|s| s.arg("heal") == 0);
         let giving = giving.filter(|s| self.place_of(self.taken_by(s)) == place);
         let giving = giving.map(|s| (s.member, s.thread));
         giving.filter(|who| *who != (step.member, step.thread)).collect()
@@ -286,11 +287,6 @@ impl Model {
             let place = self.place_of(step.arg("on"));
             self.death_is_seen_in(|model, lock| model.place_of(lock) == place);
         }
-        let lost = self.look_at(step.arg("on")).is_some_and(|f| f.state == State::Lost);
-        if got == Taking::Unrecoverable && !lost {
-            let before = self.givers_up(step);
-            self.saw_death.extend(before);
-        }
         let guard = step.new_handle().unwrap_or_default();
         if self.enters(step, step.arg("on"), guard, got, reply)? {
             let reads = step.verb == Verb::Read;
@@ -309,6 +305,11 @@ impl Model {
         reply: &Reply,
     ) -> Result<bool, String> {
         let by = (step.member, step.thread);
+        let lost = self.look_at(lock).is_some_and(|f| f.state == State::Lost);
+        if got == Taking::Unrecoverable && !lost {
+            let before = self.givers_up(step);
+            self.saw_death.extend(before);
+        }
         let Some(file) = self.file_of(lock) else { return Ok(false) };
         match got {
             Taking::Clean => file.unsure = false,
@@ -384,7 +385,8 @@ impl Model {
         };
         self.wakes_up(step, notified, reply.is_ok() && !died)?;
         let excused = self.excused.remove(&(step.member, step.thread)) && got != Taking::Clean;
-        if !taking.contains(&got) && !excused {
+        let told = self.saw_death.remove(&(step.member, step.thread)) && died;
+        if !taking.contains(&got) && !excused && !told {
             return Err(format!("the mutex again gives {got:?}, it must give one of {taking:?}"));
         }
         if !self.enters(step, lock, guard, got, reply)? {
