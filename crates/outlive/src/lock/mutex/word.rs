@@ -25,7 +25,7 @@
 //! the wake on through the waiter's pending operation, the next owner's release does otherwise).
 //!
 //! Whoever sleeps watches the owner that it saw. When the lock changes hands, the next owner first
-//! wakes one more sleeper, which then watches it in turn.
+//! wakes one more sleeper, which then watches it in turn; one that gives up leaves that to another.
 //!
 //! The *heir* bounds how often a waiter is passed over: a waiter that was woken too often for
 //! nothing writes its id there. While the heir lives, others that find the lock free sleep for a
@@ -220,6 +220,7 @@ impl Gate<'_> {
                 Err(Refused::Leaked) if self.word.load(Acquire) & ID != owner => continue,
                 Err(Refused::Leaving) if world.expired() => break Err(Refused::Expired),
                 Err(Refused::Leaving) => {
+                    self.pass_watch(seen, world);
                     world.pause();
                     continue;
                 }
@@ -242,9 +243,9 @@ impl Gate<'_> {
         taken
     }
 
-    /// Before the lock changes hands: one more sleeper wakes and finds the new owner, so that the
-    /// new owner's death is watched, too, by somebody.
-    fn pass_watch<W: World>(self, seen: u64, world: &mut W) {
+    /// Before the lock changes hands, or while its owner may be ending: one more sleeper wakes and
+    /// finds the owner, so that the owner's end is seen by all.
+    pub(in crate::lock) fn pass_watch<W: World>(self, seen: u64, world: &mut W) {
         if seen & WAITERS != 0 && !crate::sync::fault("lock.watch.not_passed") {
             world.wake(self.word, 1);
         }
@@ -317,10 +318,12 @@ impl Gate<'_> {
         late
     }
 
-    /// Ends a wait: no heir any more, and a wake that came too late is passed on.
-    pub(in crate::lock) fn end_wait<W: World>(self, me: u64, pass_on: bool, world: &mut W) {
+    /// Ends a wait: no heir any more. Who slept and is `refused` wakes one more sleeper: it may
+    /// have been woken for a free lock, or be the only one that watches the owner.
+    pub(in crate::lock) fn end_wait<W: World>(self, me: u64, refused: bool, world: &mut W) {
         self.forget_heir(me & ID);
-        if pass_on && self.word.load(Relaxed) & ID == 0 {
+        let kept = crate::sync::fault("lock.watch.kept");
+        if refused && (!kept || self.word.load(Relaxed) & ID == 0) {
             world.wake(self.word, 1);
         }
     }

@@ -157,6 +157,7 @@ impl Shared<'_> {
                 Err(Refused::Leaked) if !self.still_holds(owner) => continue,
                 Err(Refused::Leaving) if world.expired() => break Err(Refused::Expired),
                 Err(Refused::Leaving) => {
+                    self.gate.pass_watch(seen, world);
                     world.pause();
                     continue;
                 }

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::lock::mutex::hold::Hold;
+use crate::lock::mutex::wait::wake;
 use crate::lock::mutex::word::{ID, WAITERS};
-use crate::os::fixture::{refuse, refuse_none, thread_cpu};
+use crate::os::death::robust;
+use crate::os::fixture::{in_a_child, is_asleep, refuse, refuse_none, thread_cpu, until};
 use crate::os::process::sched;
 use crate::sync::Ordering::Relaxed;
 
@@ -201,4 +203,55 @@ fn an_heir_that_cannot_be_judged_is_passed_over() {
             }
         }
     });
+}
+
+/// Of three that sleep the first gets the lock, the second is woken to watch the first, and gives
+/// up: then the third has to watch, or nobody learns how the first ends.
+#[test]
+fn one_that_gives_up_leaves_its_watch_to_the_next() {
+    if !in_a_child(module_path!(), "one_that_gives_up_leaves_its_watch_to_the_next") {
+        return;
+    }
+    // Nothing but a wake ends a sleep.
+    crate::os::sleep::slice::set_slice_ns_max(3_600_000_000_000);
+    for second_gives_up in [Duration::from_millis(100), Duration::MAX] {
+        let dir = TempDir::new("lock-watch");
+        let node = node(&dir);
+        let lock = node.mutex::<u64>("/a").unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let asleep = || {
+            let tid: u32 = told.recv().unwrap();
+            until(|| is_asleep(tid as i32));
+        };
+        let third_ended = std::thread::scope(|scope| {
+            let waits = |timeout, then: fn(Option<MutexGuard<'_, u64>>)| {
+                let (tell, lock) = (tell.clone(), &lock);
+                let waiter = scope.spawn(move || {
+                    tell.send(robust::gettid()).unwrap();
+                    then(lock.lock_timeout(timeout).ok());
+                });
+                asleep();
+                waiter
+            };
+            let refused = |guard: Option<MutexGuard<'_, u64>>| assert!(guard.is_none());
+            let held = lock.lock().unwrap();
+            // Its thread ends and its process does not: all others are refused.
+            let first = waits(Duration::MAX, |guard| {
+                std::thread::sleep(Duration::from_millis(200));
+                std::mem::forget(guard.unwrap());
+            });
+            let second = waits(second_gives_up, refused);
+            let third = waits(Duration::MAX, refused);
+            drop(held);
+            [first, second].map(|waiter| waiter.join().unwrap());
+            let until = Deadline::after(Duration::from_secs(20));
+            while !third.is_finished() && !until.has_passed() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let ended = third.is_finished();
+            wake(by_calls(&node, "/a").gated().gate().word, i32::MAX);
+            ended
+        });
+        assert!(third_ended, "the second gave up after {second_gives_up:?}");
+    }
 }
