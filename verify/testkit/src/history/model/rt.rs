@@ -232,6 +232,13 @@ impl Model {
             "Full" => pairing.contains(&"ok") && got == room && got < count,
             _ => pairing.contains(&outcome) && got == 0,
         };
+        let reader = self.end(on).and_then(|end| end.peer).filter(|_| got > 0);
+        // One that is not connected has accepted it, as another of its process waited.
+        if let Some(reader) = reader.and_then(|reader| self.end_mut(reader))
+            && !reader.connected
+        {
+            reader.names = Some(on);
+        }
         if fits {
             return Ok(());
         }
