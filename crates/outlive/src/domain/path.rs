@@ -120,12 +120,11 @@ impl DomainPath {
     pub(crate) fn lock_or_create(&self) -> Result<DomainLock> {
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
+            // `NotFound` is said of what it lies in, or by a file system such as /proc.
+            file::make_dir(&self.root, &self.access)?;
             match self.try_create(deadline) {
-                // Somebody removed the directory under us: make it again. Not what it lies in.
-                Err(e)
-                    if e.kind() == ErrorKind::NotFound
-                        && !deadline.has_passed()
-                        && parent_exists(&self.root) => {}
+                // Somebody removed the directory under us: make it again.
+                Err(e) if e.kind() == ErrorKind::NotFound && !deadline.has_passed() => {}
                 Ok(Some(lock)) => return Ok(lock),
                 Ok(None) if !deadline.has_passed() => continue,
                 Ok(None) => return Err(self.timeout()),
@@ -209,7 +208,6 @@ impl DomainPath {
 
     fn try_create(&self, deadline: Deadline) -> Result<Option<DomainLock>> {
         self.check_group()?;
-        file::make_dir(&self.root, &self.access)?;
         file::make_dir(&self.dir, &self.access)?;
         let path = self.dir.join("lock");
         let expect = Expect { writable: true, min_len: 1, owner: self.access.owner_required() };
@@ -351,11 +349,6 @@ fn remove_tree(path: &Path, depth: usize) -> Result<()> {
         }
     }
     file::remove_dir(path).map(drop)
-}
-
-fn parent_exists(path: &Path) -> bool {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).exists()
 }
 
 /// Opens a file that any member may have made, or makes it complete.

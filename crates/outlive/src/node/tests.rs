@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::os::death::robust::{OWNER_DIED, WAITERS};
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, thread_cpu};
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -254,6 +254,18 @@ fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number
     });
     assert_eq!(tried, Err(ErrorKind::WouldBlock));
     drop((held, members));
+}
+
+/// What `mkdir` answers there is also what it answers while somebody removes the domain.
+#[test]
+fn a_root_where_no_directory_can_be_made_is_refused_at_once() {
+    for root in ["/proc/outlive-test", "/proc/self/outlive-test", "/nowhere/outlive-test"] {
+        let cpu = thread_cpu();
+        let refused = Node::builder().root(root).open().unwrap_err();
+        assert_eq!(refused.kind(), crate::ErrorKind::NotFound, "{refused}");
+        assert!(refused.to_string().contains(root), "{refused}");
+        assert!((thread_cpu() - cpu).as_secs() < 5, "it tried again and again");
+    }
 }
 
 #[test]

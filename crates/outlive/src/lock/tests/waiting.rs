@@ -243,7 +243,7 @@ fn one_that_gives_up_leaves_its_watch_to_the_next() {
             let second = waits(second_gives_up, refused);
             let third = waits(Duration::MAX, refused);
             drop(held);
-            [first, second].map(|waiter| waiter.join().unwrap());
+            [first, second].into_iter().for_each(|waiter| waiter.join().unwrap());
             let until = Deadline::after(Duration::from_secs(20));
             while !third.is_finished() && !until.has_passed() {
                 std::thread::sleep(Duration::from_millis(1));
