@@ -77,10 +77,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "lock.watch.kept",
         "one that slept for a held lock and gives up wakes nobody to watch the holder",
-        &[
-            Unit("lock::tests::waiting::one_that_gives_up_leaves_its_watch_to_the_next"),
-            History("one-that-is-refused-leaves-its-watch"),
-        ],
+        &[Unit("lock::tests::waiting::one_that_gives_up_leaves_its_watch_to_the_next")],
     ),
     fault(
         "rwlock.no_drain",
