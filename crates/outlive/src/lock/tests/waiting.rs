@@ -217,41 +217,37 @@ fn one_that_gives_up_leaves_its_watch_to_the_next() {
     for second_gives_up in [Duration::from_millis(100), Duration::MAX] {
         let dir = TempDir::new("lock-watch");
         let node = node(&dir);
-        let lock = node.mutex::<u64>("/a").unwrap();
+        let (lock, other) = (node.mutex::<u64>("/a").unwrap(), node.mutex::<u64>("/b").unwrap());
         let (tell, told) = std::sync::mpsc::channel();
-        let asleep = || {
-            let tid: u32 = told.recv().unwrap();
-            until(|| is_asleep(tid as i32));
-        };
-        let third_ended = std::thread::scope(|scope| {
-            let waits = |timeout, then: fn(Option<MutexGuard<'_, u64>>)| {
-                let (tell, lock) = (tell.clone(), &lock);
-                let waiter = scope.spawn(move || {
-                    tell.send(robust::gettid()).unwrap();
-                    then(lock.lock_timeout(timeout).ok());
-                });
-                asleep();
-                waiter
-            };
-            let refused = |guard: Option<MutexGuard<'_, u64>>| assert!(guard.is_none());
+        let all_ended = std::thread::scope(|scope| {
             let held = lock.lock().unwrap();
-            // Its thread ends and its process does not: all others are refused.
-            let first = waits(Duration::MAX, |guard| {
-                std::thread::sleep(Duration::from_millis(200));
-                std::mem::forget(guard.unwrap());
+            // The second may be quicker than the first, which ends the same.
+            let waiters = [Duration::MAX, second_gives_up, Duration::MAX].map(|timeout| {
+                let (tell, lock, other) = (tell.clone(), &lock, &other);
+                let waiter = scope.spawn(move || {
+                    // From here on it sleeps for the lock only.
+                    drop(other.lock().unwrap());
+                    tell.send(robust::gettid()).unwrap();
+                    if let Ok(guard) = lock.lock_timeout(timeout) {
+                        std::thread::sleep(Duration::from_millis(200));
+                        // Its thread ends and its process does not: all others are refused.
+                        std::mem::forget(guard);
+                    }
+                });
+                let tid: u32 = told.recv().unwrap();
+                until(|| is_asleep(tid as i32));
+                waiter
             });
-            let second = waits(second_gives_up, refused);
-            let third = waits(Duration::MAX, refused);
             drop(held);
-            [first, second].into_iter().for_each(|waiter| waiter.join().unwrap());
-            let until = Deadline::after(Duration::from_secs(20));
-            while !third.is_finished() && !until.has_passed() {
+            let deadline = Deadline::after(Duration::from_secs(20));
+            let ended = || waiters.iter().all(|waiter| waiter.is_finished());
+            while !ended() && !deadline.has_passed() {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let ended = third.is_finished();
+            let in_time = ended();
             wake(by_calls(&node, "/a").gated().gate().word, i32::MAX);
-            ended
+            in_time
         });
-        assert!(third_ended, "the second gave up after {second_gives_up:?}");
+        assert!(all_ended, "the second gave up after {second_gives_up:?}");
     }
 }
