@@ -8,6 +8,7 @@ use crate::Result;
 use crate::domain::path::DomainPath;
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
+use crate::sync::fault;
 
 /// Live members, as an error names them.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ const NAMES_MAX: usize = 8;
 /// joins or removes.
 ///
 /// # Errors
-/// Those of `reclaim`.
+/// Those of `reclaim`; a lack of what it takes to look at a member, which may be dead.
 pub(crate) fn living_members(
     domain: &DomainPath,
     deadline: Deadline,
@@ -35,7 +36,7 @@ pub(crate) fn living_members(
     loop {
         match reclaim()? {
             Some(nodes) => {
-                let living = Living::of(domain, nodes);
+                let living = Living::of(domain, nodes)?;
                 // Who is dying lets its token go some time before its lock.
                 if living.is_empty() || living.looks_alive || deadline.has_passed() {
                     return Ok(living);
@@ -49,17 +50,20 @@ pub(crate) fn living_members(
 }
 
 impl Living {
-    fn of(domain: &DomainPath, mut nodes: Vec<NodeId>) -> Self {
+    fn of(domain: &DomainPath, mut nodes: Vec<NodeId>) -> Result<Self> {
         nodes.sort();
         nodes.dedup();
         let mut living = Self::default();
         for node in nodes {
-            let peer = Peer::open(&domain.nodes(), node, &domain.access);
+            let peer = match Peer::open(&domain.nodes(), node, &domain.access) {
+                Err(e) if e.is_lack() && !fault("living.unseen_lives") => return Err(e),
+                peer => peer,
+            };
             living.looks_alive |= peer.as_ref().map_or(true, |peer| peer.hint().is_alive());
             let name = peer.and_then(|peer| peer.describe()).map(|(_, _, name)| name);
             living.all.push(name.map_or(format!("node {node}"), |n| format!("{n} (node {node})")));
         }
-        living
+        Ok(living)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

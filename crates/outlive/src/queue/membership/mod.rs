@@ -241,7 +241,7 @@ impl Queue {
 /// be made anew.
 ///
 /// # Errors
-/// `refused`, with who or what keeps the type.
+/// `refused`, with who or what keeps the type; a lack of what it takes to find out.
 ///
 /// # Crash safety
 /// **Strict.** As `reclaim`.
@@ -261,6 +261,7 @@ fn give_way(domain: &DomainPath, site: &Site, deadline: Deadline, refused: Error
     let _ = remove_parents(&site.parents);
     let keeps = match looked {
         _ if left.removed_queue => return Ok(()),
+        Err(e) if e.is_lack() => return Err(e),
         Ok(living) if !living.is_empty() => format!("it has live members: {living}"),
         Ok(_) if !left.busy => {
             "nobody has it open, but it holds messages that nobody received: receive them with \

@@ -219,3 +219,21 @@ fn a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody() {
     }
     later(0);
 }
+
+/// They may be dead, and then keep no type.
+#[test]
+fn who_cannot_look_at_the_members_of_another_type_does_not_say_that_they_live() {
+    let dir = TempDir::new("unopened-type");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let _publisher = builder(&theirs).publisher().unwrap();
+    let _producer = theirs.queue::<u64>("/q").unwrap().producer().unwrap();
+    let opens = || ours.topic::<f64>("/i").unwrap().subscriber().unwrap_err();
+    let consumes = || ours.queue::<f64>("/q").unwrap().consumer().unwrap_err();
+    assert_eq!([opens().kind(), consumes().kind()], [ErrorKind::TypeMismatch; 2]);
+    refuse("map", &theirs, libc::ENOMEM);
+    let lacks = [opens(), consumes()];
+    assert!(fixture::refuse_none() < u32::MAX);
+    for e in lacks {
+        assert_eq!(e.kind(), ErrorKind::OutOfMemory, "{e}");
+    }
+}

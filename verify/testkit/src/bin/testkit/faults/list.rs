@@ -303,6 +303,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a node that is not found is dead, even if its domain is not found either",
         &[Unit("lock::tests::elsewhere::who_finds_nobody_at_the_path_of_the_domain_takes_nothing")],
     ),
+    fault(
+        "living.unseen_lives",
+        "a member that cannot be mapped is named as one that lives and keeps the type",
+        &[Unit(
+            "topic::tests::failures::unopened::\
+             who_cannot_look_at_the_members_of_another_type_does_not_say_that_they_live",
+        )],
+    ),
     fault("lock.dead_is_alive", "a dead holder of a lock counts as alive", &[Sweep("mutex")]),
     fault(
         "lane.shrinks_at_once",
