@@ -1,6 +1,8 @@
 //! Mutexes and reader/writer locks: who may hold one, with which data, and who is told of which
 //! death.
 
+use std::collections::BTreeSet;
+
 use super::state::locks::{File, MUTEX, Name, PI, RWLOCK, Reader, State};
 use super::state::waits::Told;
 use super::{Kind, Life, Model, Verdict, ok};
@@ -209,6 +211,27 @@ impl Model {
         giving.filter(|who| *who != (step.member, step.thread)).collect()
     }
 
+    /// Others were refused a broken lock before this answer: one of those that gave it up must say
+    /// so, unless one of them has ended and says nothing.
+    fn answers_to_claims(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let who = (step.member, step.thread);
+        let gives_up = reply.is_ok() && reply.value & 1 == 1;
+        let waits = |at: &(usize, usize)| {
+            let member = self.members.get(&at.0).filter(|m| m.alive);
+            *at == who || member.is_some_and(|m| matches!(m.threads.get(&at.1), Some(Some(_))))
+        };
+        let mut claims = std::mem::take(&mut self.claims);
+        claims.retain(|any| any.iter().all(waits) && !(gives_up && any.contains(&who)));
+        for any in &mut claims {
+            any.remove(&who);
+        }
+        if claims.iter().any(BTreeSet::is_empty) {
+            return Err("another was refused, and nobody has given the lock up".into());
+        }
+        self.claims = claims;
+        Ok(())
+    }
+
     /// Whether the guard is forgotten and its lock dropped: its node may have left.
     fn is_orphan(&self, guard: Handle, forgotten: bool) -> bool {
         forgotten && self.lock_of(guard).is_some_and(|of| !self.exists(of))
@@ -254,6 +277,7 @@ impl Model {
         if taking.is_empty() {
             return Err("no lock".into());
         }
+        self.answers_to_claims(step, reply)?;
         self.circled.remove(&(step.member, step.thread));
         let circle = self.circle(step);
         self.circled.extend(circle);
@@ -308,6 +332,10 @@ impl Model {
         let lost = self.look_at(lock).is_some_and(|f| f.state == State::Lost);
         if got == Taking::Unrecoverable && !lost {
             let before = self.givers_up(step);
+            let sure = |f: &File| f.state == State::Broken && !f.perhaps_lost;
+            if !before.is_empty() && self.look_at(lock).is_some_and(sure) {
+                self.claims.push(before.iter().copied().collect());
+            }
             self.saw_death.extend(before);
         }
         let Some(file) = self.file_of(lock) else { return Ok(false) };
@@ -376,6 +404,7 @@ impl Model {
     pub(super) fn slept(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let (lock, guard) = (self.taken_by(step), step.arg("guard"));
         let taking = self.taking(step);
+        self.answers_to_claims(step, reply)?;
         let (died, notified) = (reply.value & 1 == 1, reply.value & 2 == 2);
         let got = match reply.outcome.as_str() {
             "ok" if died => Taking::OwnerDied,

@@ -172,6 +172,8 @@ pub(in crate::history) struct Model {
     pub(super) circled: BTreeSet<(usize, usize)>,
     /// Threads that wait to read a lock since before somebody died inside.
     pub(super) saw_death: BTreeSet<(usize, usize)>,
+    /// Threads of which one must say that it gave a lock up, as others were refused it.
+    pub(super) claims: Vec<BTreeSet<(usize, usize)>>,
     /// Threads whose wait ends as what they wait on was closed.
     pub(super) closed: BTreeSet<(usize, usize)>,
     /// What wait sets named and nobody has looked at since.
