@@ -524,6 +524,9 @@ impl Model {
             let file = self.locks.get_mut(&(kind, number)).and_then(|l| l.files.get_mut(&file));
             match file {
                 Some(file) if file.state == State::Free => {
+                    // As below, where somebody may have died inside before.
+                    file.perhaps_lost |= file.unsure && late == Some(0);
+                    file.perhaps_healed |= file.unsure && late == Some(1);
                     file.unsure |= kind == RWLOCK || late.is_some();
                 }
                 Some(file) if file.state == State::Broken => {
