@@ -144,7 +144,18 @@ impl Model {
         }
     }
 
+    /// A short wait for the other end is over: whom others may have met while it went on.
+    fn meet_while(&mut self, step: &Step) {
+        for runs in [Some(step.clone()), None] {
+            if let Some(member) = self.members.get_mut(&step.member) {
+                member.threads.insert(step.thread, runs);
+            }
+            self.meet();
+        }
+    }
+
     pub(super) fn connects(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        self.meet_while(step);
         let on = step.arg("on");
         let may = self.connecting(step, false);
         let outcome = reply.outcome.as_str();
