@@ -146,11 +146,14 @@ impl Model {
 
     /// A short wait for the other end is over: whom others may have met while it went on.
     fn meet_while(&mut self, step: &Step) {
-        for runs in [Some(step.clone()), None] {
-            if let Some(member) = self.members.get_mut(&step.member) {
-                member.threads.insert(step.thread, runs);
-            }
-            self.meet();
+        self.runs(step, Some(step.clone()));
+        self.meet();
+        self.runs(step, None);
+    }
+
+    fn runs(&mut self, by: &Step, what: Option<Step>) {
+        if let Some(member) = self.members.get_mut(&by.member) {
+            member.threads.insert(by.thread, what);
         }
     }
 
