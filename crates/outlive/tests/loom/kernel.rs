@@ -153,6 +153,10 @@ impl World for Side<'_> {
         self.kernel.wake(word, n)
     }
 
+    fn was_woken(&self) -> bool {
+        self.slept
+    }
+
     fn is_starving(&mut self) -> bool {
         self.greedy && self.slept
     }

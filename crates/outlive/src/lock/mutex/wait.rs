@@ -73,6 +73,8 @@ pub(in crate::lock) struct Waiter<'a> {
     looks: Cell<Option<Looks>>,
     /// Wake-ups in vain.
     passed_over: u32,
+    /// By whatever word.
+    woken: bool,
     /// From the first sleep on the lock word until the end of the wait: if we die after being woken
     /// and before we have the lock, the kernel wakes the next sleeper.
     pending: Option<robust::PendingGuard>,
@@ -93,6 +95,7 @@ impl<'a> Waiter<'a> {
             slept: false,
             looks: Cell::new(None),
             passed_over: 0,
+            woken: false,
             pending: None,
             failure: None,
         }
@@ -132,6 +135,7 @@ impl<'a> Waiter<'a> {
             self.gone = watched;
         }
         self.passed_over += u32::from(woken == Woken::Word(0));
+        self.woken |= matches!(woken, Woken::Word(_));
         self.rounds_left = self.spin.limit();
         Some(woken)
     }
@@ -285,7 +289,9 @@ impl World for Waiter<'_> {
         let woken = match self.is_dead(heir) {
             // No token tells of its end; the time is bounded.
             Err(Refused::Failed) if !fault("lock.heir.unjudged_awaited") => {
-                Some(futex::wait(futex::low_half(word), expected as u32, until))
+                let woken = futex::wait(futex::low_half(word), expected as u32, until);
+                self.woken |= matches!(woken, Woken::Word(_));
+                Some(woken)
             }
             _ => self.sleep_until(word, expected, heir, until),
         };
@@ -308,6 +314,10 @@ impl World for Waiter<'_> {
 
     fn now_ns(&self) -> u64 {
         clock::now_ns()
+    }
+
+    fn was_woken(&self) -> bool {
+        self.woken || fault("lock.watch.passed_often")
     }
 
     fn is_starving(&mut self) -> bool {

@@ -129,6 +129,8 @@ pub(crate) trait World {
     fn pause(&mut self);
     /// Wakes up to `n` sleepers of `word`; returns how many there were.
     fn wake(&self, word: &AtomicU64, n: i32) -> i64;
+    /// Whether any of the caller's sleeps ended by a wake, which others may have needed.
+    fn was_woken(&self) -> bool;
     /// Whether the caller has waited so long that it is to be the heir.
     fn is_starving(&mut self) -> bool;
     /// As `sleep`, for a short time, to let `heir` take the free lock; true when the time is over
@@ -318,12 +320,13 @@ impl Gate<'_> {
         late
     }
 
-    /// Ends a wait: no heir any more. Who slept and is `refused` wakes one more sleeper: it may
-    /// have been woken for a free lock, or be the only one that watches the owner.
+    /// Ends a wait: no heir any more. Who slept and is `refused` may have been woken for a free
+    /// lock, or as the only one that watches the owner: one more wakes. Who woke by itself passes
+    /// nothing on, so that those who often wait for a short time keep no long sleeper awake.
     pub(in crate::lock) fn end_wait<W: World>(self, me: u64, refused: bool, world: &mut W) {
         self.forget_heir(me & ID);
-        let kept = crate::sync::fault("lock.watch.kept");
-        if refused && (!kept || self.word.load(Relaxed) & ID == 0) {
+        let watches = world.was_woken() && !crate::sync::fault("lock.watch.kept");
+        if refused && (watches || self.word.load(Relaxed) & ID == 0) {
             world.wake(self.word, 1);
         }
     }

@@ -176,6 +176,9 @@ mod tests {
         fn wake(&self, _: &AtomicU64, _: i32) -> i64 {
             0
         }
+        fn was_woken(&self) -> bool {
+            false
+        }
         fn is_starving(&mut self) -> bool {
             false
         }

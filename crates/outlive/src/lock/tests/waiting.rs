@@ -8,7 +8,9 @@ use crate::lock::mutex::hold::Hold;
 use crate::lock::mutex::wait::wake;
 use crate::lock::mutex::word::{ID, WAITERS};
 use crate::os::death::robust;
-use crate::os::fixture::{in_a_child, is_asleep, refuse, refuse_none, thread_cpu, until};
+use crate::os::fixture::{
+    in_a_child, is_asleep, refuse, refuse_none, thread_cpu, thread_sleeps, until,
+};
 use crate::os::process::sched;
 use crate::sync::Ordering::Relaxed;
 
@@ -250,4 +252,34 @@ fn one_that_gives_up_leaves_its_watch_to_the_next() {
         });
         assert!(all_ended, "the second gave up after {second_gives_up:?}");
     }
+}
+
+/// A control loop beside a logger: it wants the lock for a short time only, again and again.
+#[test]
+fn who_often_waits_for_a_short_time_keeps_no_other_awake() {
+    let dir = TempDir::new("lock-short");
+    let node = node(&dir);
+    let lock = node.mutex::<u64>("/a").unwrap();
+    let held = lock.lock().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let lock = &lock;
+        let waiter = scope.spawn(move || {
+            tell.send(robust::gettid()).unwrap();
+            let before = thread_sleeps();
+            drop(lock.lock().unwrap());
+            thread_sleeps() - before
+        });
+        let tid: u32 = told.recv().unwrap();
+        until(|| is_asleep(tid as i32));
+        let often = scope.spawn(move || {
+            for _ in 0..500 {
+                assert!(lock.lock_timeout(Duration::from_millis(1)).is_err());
+            }
+        });
+        often.join().unwrap();
+        drop(held);
+        let sleeps = waiter.join().unwrap();
+        assert!(sleeps < 250, "{sleeps} sleeps beside 500 short waits");
+    });
 }

@@ -80,6 +80,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::waiting::one_that_gives_up_leaves_its_watch_to_the_next")],
     ),
     fault(
+        "lock.watch.passed_often",
+        "one that gives up wakes a sleeper, though no wake has reached it",
+        &[Unit("lock::tests::waiting::who_often_waits_for_a_short_time_keeps_no_other_awake")],
+    ),
+    fault(
         "rwlock.no_drain",
         "a writer does not look for readers",
         &[
