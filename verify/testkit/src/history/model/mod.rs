@@ -348,6 +348,7 @@ impl Model {
         }
         self.waiters_die(member);
         self.owners_died(member);
+        self.takers_died(member);
         self.permits_of_dead(|by| by.0 == member);
     }
 

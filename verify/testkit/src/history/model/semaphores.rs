@@ -61,7 +61,7 @@ impl Model {
     /// Whether a wait for a permit must end: there is one, or only the waiting thread has any.
     pub(super) fn has_permit(&self, step: &Step) -> bool {
         let places = self.places(step.arg("on"));
-        let free = places.iter().any(|p| matches!(p, Place::Free | Place::Broken));
+        let free = places.iter().any(|p| matches!(p, Place::Free | Place::Broken | Place::Unsure));
         free || self.has_all(step) && !places.iter().any(|p| self.may_be_back(p))
     }
 
@@ -75,7 +75,6 @@ impl Model {
     pub(super) fn acquired(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let on = step.arg("on");
         let places = self.places(on).to_vec();
-        let free: Vec<_> = places.iter().filter(|p| **p == Place::Free).collect();
         match reply.outcome.as_str() {
             "ok" => {}
             "Deadlock" if self.has_all(step) => return Ok(()),
@@ -91,16 +90,19 @@ impl Model {
         match places.get(index as usize) {
             Some(Place::Free) if !died => {}
             Some(Place::Broken) if died => {}
+            Some(Place::Unsure) => {}
             Some(place) if died && self.may_be_back(place) => {}
             Some(place) => {
                 return Err(format!("permit {index} is taken, its holder died: {died}: {place:?}"));
             }
             None => return Err(format!("permit {index} of {} is taken", places.len())),
         }
+        let others = || places.iter().enumerate().filter(|(at, _)| *at as u64 != index);
+        let left = |state| others().filter(|(_, p)| **p == state).count() as u64;
         // Others may have got theirs since.
-        let left = free.len() as u64 - u64::from(!died);
-        if available > left || available < left && !step.is_long() {
-            return Err(format!("{available} permits are free, it must be {left}: {places:?}"));
+        let (least, most) = (left(Place::Free), left(Place::Free) + left(Place::Unsure));
+        if available > most || available < least && !step.is_long() {
+            return Err(format!("{available} permits are free, not {least} to {most}: {places:?}"));
         }
         let new = step.new_handle().unwrap_or_default();
         let by = (step.member, step.thread);
@@ -124,6 +126,17 @@ impl Model {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Where a process dies that waits although a permit is free, it may have taken that unheard.
+    pub(super) fn takers_died(&mut self, dead: usize) {
+        let waits = self.members.get(&dead).into_iter().flat_map(|m| m.threads.values().flatten());
+        let waits: Vec<_> =
+            waits.filter(|s| s.verb == Verb::Acquire).map(|s| s.arg("on")).collect();
+        for on in waits {
+            let places = self.places_of(on).into_iter().flatten();
+            places.filter(|p| **p == Place::Free).for_each(|p| *p = Place::Unsure);
         }
     }
 

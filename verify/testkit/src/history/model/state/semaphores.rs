@@ -27,4 +27,6 @@ pub(crate) enum Place {
     Held { permit: Handle, by: (usize, usize), forgotten: bool },
     /// A dead thread's: whoever takes it is told.
     Broken,
+    /// Free, or of one that died before it could answer.
+    Unsure,
 }
