@@ -64,6 +64,8 @@ impl Model {
         let before = self.topics.get(&topic).and_then(|t| t.type_);
         let other = before.is_some_and(|t| t != type_);
         if other && self.topic_lives(topic) {
+            // Who is refused reclaims, too, as it looks who lives.
+            self.reclaimed(topic);
             return match reply.outcome.as_str() {
                 "TypeMismatch" => Ok(false),
                 "ok" => Err("another type is let in beside the living".into()),
