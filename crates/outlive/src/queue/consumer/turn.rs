@@ -89,6 +89,11 @@ impl Turn {
         self.lane = if self.lane + 1 < lanes { self.lane + 1 } else { 0 };
     }
 
+    /// The turn of the one before, of `lanes`.
+    pub(super) fn step_back(&mut self, lanes: usize) {
+        self.lane = if self.lane > 0 { self.lane - 1 } else { lanes.saturating_sub(1) };
+    }
+
     /// As after as many rows.
     #[cfg(test)]
     pub(super) fn set_rows(&mut self, rows: u32) {

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::time::SystemTime;
 
 use super::*;
-use crate::os::fixture::{fork_child, thread_cpu};
+use crate::os::fixture::{fork_child, thread_cpu, until};
 
 /// Rounds of two that leave at the same time.
 const ROUNDS: u32 = 1500;
@@ -159,5 +159,42 @@ fn nobody_spins_until_what_a_dead_producer_sent_has_its_turn() {
         assert!(thread_cpu() - cpu < time / 10);
         // What other nodes leave goes with a look, the dead one's own file too.
         drop(node(&dir));
+    }
+}
+
+#[test]
+fn producers_that_died_hide_no_message_of_the_next_and_no_death() {
+    let dir = TempDir::new("queue-died-many");
+    let n = node(&dir);
+    let queue = |n: &Node| n.queue::<u64>("q").unwrap();
+    let some_of = |most| (1..=most).flat_map(|dead| [(dead, false), (dead, true)]);
+    for (alive, (dead, sends)) in (0..8).flat_map(|i| some_of(5).map(move |j| (i, j))) {
+        let mut consumer = queue(&n).consumer().unwrap();
+        // Lanes are in the order of their nodes.
+        let _before: Vec<_> = (0..alive).map(|_| queue(&n).producer().unwrap()).collect();
+        let child = fork_child(|| {
+            let node = node(&dir);
+            let producers: Vec<_> = (0..dead).map(|_| queue(&node).producer().unwrap()).collect();
+            std::fs::write(dir.join("ready"), []).unwrap();
+            std::thread::sleep(Duration::MAX);
+            drop(producers);
+            1
+        });
+        until(|| dir.join("ready").exists());
+        std::fs::remove_file(dir.join("ready")).unwrap();
+        let mut next = queue(&node(&dir)).producer().unwrap();
+        assert!(consumer.receive().unwrap().is_none());
+        let came = std::iter::from_fn(|| consumer.next_event()).count();
+        assert_eq!(came, alive + dead + 1);
+
+        child.kill();
+        if sends {
+            next.send(&7).unwrap();
+            let got = consumer.receive().unwrap().map(|m| *m);
+            assert_eq!(got, Some(7), "{alive} live, {dead} are dead, the next one sent");
+        }
+        assert!(consumer.receive().unwrap().is_none());
+        let told = std::iter::from_fn(|| consumer.next_event()).count();
+        assert_eq!(told, dead, "{alive} live, {dead} are dead");
     }
 }

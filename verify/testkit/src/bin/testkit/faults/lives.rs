@@ -78,4 +78,15 @@ pub(crate) const FAULTS: &[Fault] = &[
             History("timers-keep-their-grid"),
         ],
     ),
+    fault(
+        "turn.skips_moved_up",
+        "a consumer passes over the lane that moves up to the place of one that ended",
+        &[
+            Unit(
+                "queue::tests::members::leave::\
+                 producers_that_died_hide_no_message_of_the_next_and_no_death",
+            ),
+            History("dead-producers-in-a-row"),
+        ],
+    ),
 ];
