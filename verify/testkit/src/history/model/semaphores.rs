@@ -99,9 +99,12 @@ impl Model {
         }
         let others = || places.iter().enumerate().filter(|(at, _)| *at as u64 != index);
         let left = |state| others().filter(|(_, p)| **p == state).count() as u64;
-        // Others may have got theirs since.
-        let (least, most) = (left(Place::Free), left(Place::Free) + left(Place::Unsure));
-        if available > most || available < least && !step.is_long() {
+        // Of one that slept: others may have got theirs since, or answered before it.
+        let (least, most) = match step.is_long() {
+            true => (0, others().count() as u64),
+            false => (left(Place::Free), left(Place::Free) + left(Place::Unsure)),
+        };
+        if !(least..=most).contains(&available) {
             return Err(format!("{available} permits are free, not {least} to {most}: {places:?}"));
         }
         let new = step.new_handle().unwrap_or_default();

@@ -248,7 +248,9 @@ impl Model {
         let Some((of, client, asked)) = self.ticket(step.arg("on")) else { return Ok(()) };
         let served = self.server_of(client.service).is_some();
         let open = asked.is_open();
-        let (told, lacks) = (reply.is_ok(), self.lacks(step, reply));
+        // Where its lane cannot grow, that is full.
+        let full = self.is_limited(step.member) && reply.outcome == "WouldBlock";
+        let (told, lacks) = (reply.is_ok(), full || self.lacks(step, reply));
         if !told && !lacks && (served || reply.outcome != "ServerDied") {
             return ok(reply);
         }

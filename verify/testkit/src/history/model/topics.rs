@@ -542,14 +542,19 @@ impl Model {
             let alive = self.is_alive(member);
             let Some(p) = self.ring(handle) else { continue };
             let mut cursor = self.cursor(on, handle);
-            let unread = p.count() - cursor.next.max(p.floor()).min(p.count());
+            // What there was no memory for, twice, was passed over.
+            let blurred = self.sub(on).is_some_and(|s| s.blurred);
+            let unread = match blurred {
+                true => 0,
+                false => p.count() - cursor.next.max(p.floor()).min(p.count()),
+            };
             let wrong = format!("publisher {handle}, {life:?}, {unread} unread: {news:?}");
             let fits = match news {
                 News::Joined => !std::mem::replace(&mut cursor.joined, true) && !cursor.ended,
                 News::Left => life == Life::Dropped && unread == 0,
                 News::Died(unfinished, lost) => {
                     let dead = life == Life::Dead || life == Life::Dropped && !alive;
-                    dead && unread == 0 && (!unfinished || p.pending > 0) && lost == 0
+                    dead && unread == 0 && (!unfinished || p.pending > 0) && (lost == 0 || blurred)
                 }
                 News::Corrupt => false,
             };
