@@ -45,6 +45,7 @@ pub(crate) fn run(args: &ChaosArgs) -> ExitCode {
         Err(e) => println!("chaos: seed {seed}: FAILED: {e}"),
     }
     let lasts = in_words(args.lasts);
-    println!("replay it: cargo run -p testkit -- chaos --seed {seed} --for {lasts}");
+    let also = if out_of_memory { " --out-of-memory" } else { "" };
+    println!("replay it: cargo run -p testkit -- chaos --seed {seed} --for {lasts}{also}");
     ExitCode::FAILURE
 }
