@@ -6,7 +6,7 @@ use crate::history::disk;
 use crate::history::languages::{CPP, PYTHON, RUST};
 use crate::history::step::{FIXED, Handle, Step, Verb};
 
-/// Words of the largest message of a member whose address space is limited.
+/// Words of the largest message, or batch, of a member whose address space is limited.
 const LIMITED_WORDS: u64 = 2000;
 
 impl Model {
@@ -90,6 +90,10 @@ impl Model {
         let on = |handle| self.usable(handle, member, thread);
         let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
         let it = step.arg("on");
+        // A program that is out of memory itself ends as it makes the largest.
+        let batch = matches!(step.verb, Verb::PublishBatch | Verb::SendBatch);
+        let words = step.arg("words") * if batch { step.arg("count") } else { 1 };
+        let makes = words <= LIMITED_WORDS || !at.limits.contains(&1);
         match step.verb {
             Verb::Crowd => node_ok() && self.may_come(step),
             Verb::Limit => !self.full && is_idle(at),
@@ -139,7 +143,10 @@ impl Model {
             Verb::Close => at.language == PYTHON && self.closable(member).contains(&it),
             Verb::Publish => self.may_publish(it, member, thread) && !is_patient(on(it)),
             Verb::PublishBatch => {
-                self.is_fixed(it) && self.may_publish(it, member, thread) && !is_patient(on(it))
+                makes
+                    && self.is_fixed(it)
+                    && self.may_publish(it, member, thread)
+                    && !is_patient(on(it))
             }
             Verb::Insist => step.is_long() && is_patient(on(it)),
             Verb::Loan => {
@@ -150,12 +157,10 @@ impl Model {
             Verb::ReceiveBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Take => !self.is_fixed(it) && matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
-            Verb::Send => {
-                // A program that is out of memory itself ends as it makes the largest.
-                let makes = step.arg("words") <= LIMITED_WORDS || !at.limits.contains(&1);
-                makes && matches!(on(it), Some(Kind::Producer(_)))
+            Verb::Send => makes && matches!(on(it), Some(Kind::Producer(_))),
+            Verb::SendBatch => {
+                makes && self.is_fixed(it) && matches!(on(it), Some(Kind::Producer(_)))
             }
-            Verb::SendBatch => self.is_fixed(it) && matches!(on(it), Some(Kind::Producer(_))),
             Verb::Get | Verb::GetBatch | Verb::Hold | Verb::HoldSlice => {
                 let suits =
                     step.verb == Verb::Get || self.is_fixed(it) == (step.verb != Verb::Hold);
