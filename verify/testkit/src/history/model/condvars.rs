@@ -40,16 +40,20 @@ impl Model {
 
     /// Those that may have woken by themselves, of that lock.
     pub(super) fn may_awake(&self, lock: (Name, u64)) -> impl Iterator<Item = Who> {
-        let under = move |step: &&Step| self.taken_under(step) == Some(lock);
-        let all = self.sleepers().filter(move |(_, step)| under(step)).map(|(who, _)| who);
-        all.filter(|who| self.sleeps.get(who) == Some(&Told::Perhaps))
+        let under = move |step: &Step| self.taken_under(step) == Some(lock);
+        let woke = |who: &Who, step: &Step| {
+            is_over_soon(step) || self.sleeps.get(who) == Some(&Told::Perhaps)
+        };
+        let all = self.sleepers().filter(move |(who, step)| under(step) && woke(who, step));
+        all.map(|(who, _)| who)
     }
 
     /// The locks of those in that process that may be awake, and what each does with one whose
     /// owner died.
     pub(super) fn sleeps_of(&self, member: usize) -> impl Iterator<Item = ((Name, u64), u64)> {
-        let theirs = self.sleepers().filter(move |(who, _)| {
-            who.0 == member && !matches!(self.sleeps.get(who), None | Some(Told::No))
+        let theirs = self.sleepers().filter(move |(who, step)| {
+            let told = !matches!(self.sleeps.get(who), None | Some(Told::No));
+            who.0 == member && (told || is_over_soon(step))
         });
         theirs.filter_map(|(_, step)| Some((self.taken_under(step)?, step.arg("heal"))))
     }
@@ -83,7 +87,7 @@ impl Model {
     /// stands for those of whom one was told.
     pub(super) fn must_wake(&self, step: &Step) -> bool {
         let who = (step.member, step.thread);
-        let told = self.sleeps.get(&who) == Some(&Told::Surely) || step.arg("ms") < LONG_MS;
+        let told = self.sleeps.get(&who) == Some(&Told::Surely) || is_over_soon(step);
         let may_have_it = |step: &Step| !self.would_wait(step);
         let stands = || {
             self.one_of.iter().any(|group| {
@@ -103,7 +107,7 @@ impl Model {
         self.one_of.retain(|group| !group.contains(&who));
         match told {
             Told::No if notified => Err("it was notified by nobody".into()),
-            _ if says && !notified && step.arg("ms") >= LONG_MS => {
+            _ if says && !notified && !is_over_soon(step) => {
                 Err("it wakes before its time is over, and nobody notified it".into())
             }
             _ => Ok(()),
@@ -127,4 +131,9 @@ impl Model {
             }
         }
     }
+}
+
+/// Whether it wakes without a notification, too. Nobody waits for that beside a stopped process.
+fn is_over_soon(sleep: &Step) -> bool {
+    sleep.arg("ms") < LONG_MS
 }
