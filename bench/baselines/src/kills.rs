@@ -293,25 +293,24 @@ impl<L: Lock> Stage<'_, L> {
         (0..self.plan.processes).map(|place| self.start(place)).collect()
     }
 
-    fn all_turns(&self) -> Vec<u64> {
-        let threads = || 0..self.plan.threads;
-        let places = 0..self.plan.processes;
-        places
-            .flat_map(|p| threads().map(move |t| (p, t)))
-            .map(|(p, t)| self.board.turns(p, t).load(SeqCst))
-            .collect()
+    /// By process and thread.
+    fn all_turns(&self) -> impl Iterator<Item = ((usize, usize), u64)> {
+        let threads = self.plan.threads;
+        let all = (0..self.plan.processes).flat_map(move |p| (0..threads).map(move |t| (p, t)));
+        all.map(|(p, t)| ((p, t), self.board.turns(p, t).load(SeqCst)))
     }
 
-    /// Whether every thread gets a turn before it has waited too long.
-    fn all_go_on(&self) -> bool {
-        let (before, start) = (self.all_turns(), Instant::now());
-        while self.all_turns().iter().zip(&before).any(|(now, before)| now == before) {
-            if start.elapsed() > STALL {
-                return false;
+    /// Waits until every thread gets a turn; those that have waited too long.
+    fn stalled(&self) -> Vec<(usize, usize)> {
+        let (before, start) = (self.all_turns().collect::<Vec<_>>(), Instant::now());
+        loop {
+            let still = self.all_turns().zip(&before).filter(|(now, before)| now == *before);
+            let still: Vec<_> = still.map(|((who, _), _)| who).collect();
+            if still.is_empty() || start.elapsed() > STALL {
+                return still;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        true
     }
 }
 
@@ -331,7 +330,7 @@ pub fn random_kills<L: Lock>(lock: L, dir: &Path, plan: Plan) -> Result<Found> {
     let mut found = Found::default();
     let mut keeper = stage.fresh_lock()?;
     let mut workers = stage.start_all()?;
-    stage.all_go_on();
+    stage.stalled();
     for _ in 0..plan.kills {
         std::thread::sleep(Duration::from_micros(stage.random.below(3000)));
         let place = stage.random.below(plan.processes as u64) as usize;
@@ -339,14 +338,18 @@ pub fn random_kills<L: Lock>(lock: L, dir: &Path, plan: Plan) -> Result<Found> {
         workers[place].kill();
         found.kills += 1;
         workers[place] = stage.start(place)?;
-        if !stage.all_go_on() {
+        let stalled = stage.stalled();
+        if !stalled.is_empty() {
             found.stalls += 1;
+            // One that began just now may be short of a processor.
+            let stall = format!("(process, thread) {stalled:?} after process {place} was replaced");
+            eprintln!("{}, kill {}: no turn for {stall}", lock.name(), found.kills);
             (0..plan.processes).for_each(|place| board.lives(place).store(0, SeqCst));
             workers.clear();
             drop(keeper);
             keeper = stage.fresh_lock()?;
             workers = stage.start_all()?;
-            stage.all_go_on();
+            stage.stalled();
         }
     }
     board.word(at::STOP).store(1, SeqCst);
@@ -355,7 +358,7 @@ pub fn random_kills<L: Lock>(lock: L, dir: &Path, plan: Plan) -> Result<Found> {
         let _ = worker.ends_within(STALL);
     }
     drop((workers, keeper));
-    found.turns = stage.all_turns().iter().sum();
+    found.turns = stage.all_turns().map(|(_, turns)| turns).sum();
     found.told = board.get(at::TOLD);
     found.violations = board.get(at::VIOLATIONS);
     found.untold = board.get(at::UNTOLD);
