@@ -92,6 +92,13 @@ pub(crate) fn limit_descriptors(number: u64) -> u64 {
     }
 }
 
+/// Lets this process map nothing more once it has `bytes`.
+pub(crate) fn limit_memory(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a struct that outlives the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
 /// As a program does that becomes a daemon.
 pub(crate) fn close_all_descriptors() {
     // SAFETY: in a child that the test has to itself.

@@ -148,6 +148,14 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     #[cold]
+    fn no_memory(&mut self, messages: usize) -> Error {
+        let remedy = format!("{messages} messages more do not fit: free memory, or ask for fewer");
+        let e = Error::new(ErrorKind::OutOfMemory, "receiving from queue", self.queue(), remedy);
+        self.reader.failed(&e);
+        e
+    }
+
+    #[cold]
     #[inline(never)]
     fn next_slow(&mut self) -> Result<Option<InHand>> {
         loop {
@@ -578,7 +586,8 @@ impl<T: Message> Consumer<T> {
     /// Appends the available messages to `to`, at most `max`; returns how many. Never sleeps.
     ///
     /// # Errors
-    /// As [`Consumer::receive`]; what was appended before is received.
+    /// As [`Consumer::receive`], and `OutOfMemory` where `to` cannot grow. What was appended before
+    /// is received, the rest comes with the next call.
     ///
     /// # Crash safety
     /// **Strict.** Each counts as received as it is appended: if the process dies with them, they
@@ -601,7 +610,12 @@ impl<T: Message> Consumer<T> {
         while got < max {
             let Some(hand) = self.next()? else { break };
             let n = (Self::count_valid(&hand, hand.count) as usize).min(max - got);
-            to.reserve(n);
+            if fault("batch.ends_without_memory") {
+                to.reserve(n);
+            }
+            if to.try_reserve(n).is_err() {
+                return Err(self.no_memory(n));
+            }
             // SAFETY: room for `n` messages was reserved behind `len`; the source holds
             // `count >= n` messages of the size of `T`, which are valid.
             unsafe {

@@ -350,3 +350,31 @@ fn a_producer_whose_death_was_not_marked_is_found_dead_behind_a_descriptor() {
     };
     assert_eq!(told, Event::ProducerDied(id.unwrap()));
 }
+
+#[test]
+fn a_batch_that_there_is_no_memory_for_stays_in_the_queue() {
+    const TEST: &str = "a_batch_that_there_is_no_memory_for_stays_in_the_queue";
+    type Large = [u64; 1 << 15];
+    if !in_a_child(module_path!(), TEST) {
+        return;
+    }
+    let dir = TempDir::new("queue-batch-memory");
+    let n = node(&dir);
+    let queue = || n.queue::<Large>("q").unwrap().first_bytes(16 << 20);
+    let mut consumer = queue().consumer().unwrap();
+    let mut producer = queue().producer().unwrap();
+    for i in 0..8 {
+        producer.send(&[i; 1 << 15]).unwrap();
+    }
+    assert!(consumer.wait_for_message(Deadline::AT_ONCE).unwrap());
+    // More than the allocator has left of 64 MiB for this thread, whatever the limit.
+    let mut got = vec![[0; 1 << 15]; 300];
+    fixture::limit_memory(1 << 20);
+    let refused = consumer.receive_batch(&mut got, 8);
+    fixture::limit_memory(libc::RLIM_INFINITY);
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::OutOfMemory);
+    assert!(refused.to_string().contains("/q"), "{refused}");
+    assert_eq!(consumer.receive_batch(&mut got, 8).unwrap(), 8);
+    assert!((0..).zip(&got[300..]).all(|(i, message)| *message == [i; 1 << 15]));
+}

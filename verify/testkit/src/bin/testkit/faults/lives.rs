@@ -12,6 +12,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("admin::tests::what_comes_and_goes_is_no_fault")],
     ),
     fault(
+        "batch.ends_without_memory",
+        "a batch from a queue that there is no memory for ends the program",
+        &[Unit(
+            "queue::tests::failures::refused::\
+             a_batch_that_there_is_no_memory_for_stays_in_the_queue",
+        )],
+    ),
+    fault(
         "event.fd_unsignalled",
         "raising an interrupt wakes nobody who waits on descriptors",
         &[History("interrupt-ends-all-waits")],
