@@ -6,6 +6,8 @@ use crate::history::step::{CROWD_DEPTH, Step, Verb};
 
 /// Publishers that a subscriber surely reads.
 const PUBLISHERS: u64 = 500;
+/// Rings that a process surely maps, each for each of its subscribers.
+const RINGS: u64 = 8000;
 
 impl Model {
     /// Handles that a step makes: a crowd takes as many again for its requests.
@@ -16,12 +18,16 @@ impl Model {
     pub(super) fn may_come(&self, step: &Step) -> bool {
         let (new, count) = (step.arg("new"), step.arg("count"));
         let free = self.objects.range(new..new + 2 * count).next().is_none();
+        let more = |what| if step.arg("what") == what { step.arg("keep") * count } else { 0 };
         let publishers = self.living().filter(|(_, o)| matches!(o.kind, Kind::Publisher(_)));
+        let subscribers = self.living().filter(|(_, o)| matches!(o.kind, Kind::Subscriber(_)));
+        let publishers = publishers.count() as u64 + more(0);
         // As one subscriber that opens beside a publish.
         let beside = step.arg("what") == 3 && self.may_publish_now(step.arg("name"));
         free && !beside
             && count <= 1000
-            && publishers.count() as u64 + step.arg("keep") * count <= PUBLISHERS
+            && publishers <= PUBLISHERS
+            && publishers * (subscribers.count() as u64 + more(3)) <= RINGS
     }
 
     /// As if each had come in steps of its own.

@@ -254,6 +254,12 @@ impl Model {
         if !told && !lacks && (served || reply.outcome != "ServerDied") {
             return ok(reply);
         }
+        // It may have been sent again before: then the cancellation lies behind it.
+        let server = self.server_of(client.service).filter(|_| open && client.resume);
+        let server = server.and_then(|server| self.objects.get_mut(&server));
+        if let Some(Kind::Server(server)) = server.map(|o| &mut o.kind) {
+            server.seen.insert(step.arg("on"));
+        }
         // Whether or not the server could be told.
         if let Some(asked) = self.asked_mut(of, step.arg("on")).filter(|_| open) {
             (asked.given_up, asked.told) = (true, Some(told));
