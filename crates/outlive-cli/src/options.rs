@@ -36,7 +36,7 @@ impl DomainOptions {
         }
     }
 
-    /// As the library does, in the words of the one who typed it.
+    /// The library would name what lies there, which may be anybody's, for removal.
     fn check_root(&self) -> Result<(), Failure> {
         let (root, remedy) = match (&self.root, env::var_os("OUTLIVE_DIR")) {
             (Some(root), _) => (root.clone(), "give another --root"),

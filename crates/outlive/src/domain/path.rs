@@ -60,16 +60,6 @@ impl DomainPath {
         // So that it stays the same one after a 'chdir'.
         let root = std::path::absolute(&root)
             .map_err(|e| syserr::from_io("make absolute", syserr::show(&root), e))?;
-        // Else some call would find damage there, and ask to remove what the caller named.
-        let is_folder = match root.symlink_metadata() {
-            Ok(there) => there.is_dir(),
-            Err(e) => e.kind() != std::io::ErrorKind::NotADirectory,
-        };
-        if !is_folder {
-            let remedy = "a file or a symbolic link lies there or on the way: name a folder";
-            let root = format!("the root {}", syserr::show(&root));
-            return Err(Error::new(ErrorKind::InvalidArgument, "using", root, remedy));
-        }
         let dir = root.join(domain);
         Ok(Self { root, dir, access })
     }

@@ -256,22 +256,6 @@ fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number
     drop((held, members));
 }
 
-#[test]
-fn a_root_that_is_a_file_is_the_callers_mistake_and_no_damage() {
-    let dir = TempDir::new("node-root-file");
-    let (file, link) = (dir.join("file"), dir.join("link"));
-    std::fs::write(&file, "mine").unwrap();
-    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-    for root in [file.join("below"), file, link, "/dev/null".into()] {
-        let join = Node::builder().root(&root).open().unwrap_err();
-        let look = crate::Domain::of(&Node::builder().root(&root)).and_then(|d| d.nodes()).err();
-        for refused in look.into_iter().chain([join]) {
-            assert_eq!(refused.kind(), crate::ErrorKind::InvalidArgument, "{refused}");
-            assert!(!refused.to_string().contains("remove"), "{refused}");
-        }
-    }
-}
-
 /// What `mkdir` answers there is also what it answers while somebody removes the domain.
 #[test]
 fn a_root_where_no_directory_can_be_made_is_refused_at_once() {
