@@ -10,6 +10,7 @@ use outlive_baselines::{Lock, SharedFile, Told, Use};
 
 use super::text;
 use crate::process::{Exit, fork_child};
+use crate::slow;
 use crate::sweep::{Gate, Outcome, Point, Report, Scenario, Suite};
 
 /// The next one gets the lock within this time, or never.
@@ -88,7 +89,7 @@ impl<L: Lock> Scenario for Turn<L> {
             });
             code
         });
-        match next.map_err(|e| e.to_string())?.wait_timeout(LIMIT) {
+        match next.map_err(|e| e.to_string())?.wait_timeout(LIMIT * slow::times()) {
             None => Err(STUCK.into()),
             Some(Exit::Code(10)) => Ok("owner died"),
             Some(Exit::Code(11)) => Ok("whole"),

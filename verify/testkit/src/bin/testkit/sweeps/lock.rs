@@ -11,7 +11,7 @@ use testkit::scenarios::locks::Op;
 use testkit::sweep::{Suite, SweepOptions};
 
 use super::SweepArgs;
-use crate::args::Quick;
+use crate::args::{Quick, Slow};
 
 /// Options of the sweep.
 #[derive(clap::Args, Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct LockSweepArgs {
     /// Only the locks of others, and outlive's beside them
     #[arg(long)]
     baselines: bool,
+    #[command(flatten)]
+    slow: Slow,
 }
 
 /// Of outlive's own, which may have none, and of all.
@@ -40,6 +42,7 @@ fn baselines(quick: Quick) -> (u64, u64) {
 }
 
 pub(crate) fn run(args: &LockSweepArgs) -> ExitCode {
+    args.slow.apply();
     let mut suite = args.sweep.suite();
     if !args.baselines {
         for op in Op::HOT {
