@@ -121,6 +121,7 @@ impl Model {
             opened_at: now,
             looked_at: now,
             blurred: false,
+            unsorted: self.is_limited(step.member),
             cursors,
         };
         self.add(step, Kind::Subscriber(subscriber), None);
@@ -381,6 +382,7 @@ impl Model {
         let limited = self.is_limited(step.member);
         if limited && let Some(sub) = self.sub_mut(on) {
             sub.blurred |= !sub.reliable;
+            sub.unsorted = true;
         }
         let refused = reply.outcome == "TooManyBorrows" && full || self.lacks(step, reply);
         if !refused {
@@ -392,9 +394,9 @@ impl Model {
             let birth = self.came(on, topic, seen, step.is_long())?;
             // What was over before it came is read first, the oldest first.
             let p = self.ring(seen.from);
-            let opened = self.sub(on).map_or(0, |s| s.opened_at);
+            let (opened, unsorted) = self.sub(on).map_or((0, false), |s| (s.opened_at, s.unsorted));
             if p.and_then(|p| p.ended_at).is_some_and(|end| end < opened) {
-                if birth < past {
+                if birth < past && !unsorted {
                     return Err(format!("message {seen:?} of the dead comes after a younger's"));
                 }
                 past = birth;

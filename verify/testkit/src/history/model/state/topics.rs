@@ -58,6 +58,8 @@ pub(crate) struct Subscriber {
     pub(crate) looked_at: u64,
     /// It was limited: what could not be mapped was passed over.
     pub(crate) blurred: bool,
+    /// It was limited once: of what the dead left, some could be mapped sooner than older ones.
+    pub(crate) unsorted: bool,
     pub(crate) cursors: BTreeMap<Handle, Cursor>,
 }
 
