@@ -121,7 +121,7 @@ impl DomainPath {
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             // `NotFound` is said of what it lies in, or by a file system such as /proc.
-            file::make_dir(&self.root, &self.access)?;
+            file::make_dir(&self.root, &self.access).map_err(|e| self.no_folder(e))?;
             match self.try_create(deadline) {
                 // Somebody removed the directory under us: make it again.
                 Err(e) if e.kind() == ErrorKind::NotFound && !deadline.has_passed() => {}
@@ -131,6 +131,15 @@ impl DomainPath {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// What lies there is anybody's, and to be removed by nobody because we say so.
+    fn no_folder(&self, e: Error) -> Error {
+        if e.kind() != ErrorKind::Corrupt {
+            return e;
+        }
+        let remedy = "a file or a symbolic link lies there: name a folder as the root";
+        Error::new(ErrorKind::Corrupt, "joining below", syserr::show(&self.root), remedy)
     }
 
     /// Takes the lock of an existing domain; `None` if there is no domain.

@@ -256,6 +256,20 @@ fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number
     drop((held, members));
 }
 
+#[test]
+fn nobody_is_asked_to_remove_what_lies_in_place_of_the_root() {
+    let dir = TempDir::new("node-root-file");
+    let (file, link) = (dir.join("file"), dir.join("link"));
+    std::fs::write(&file, "mine").unwrap();
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    for root in [file, link] {
+        let refused = Node::builder().root(&root).open().unwrap_err();
+        assert_eq!(refused.kind(), crate::ErrorKind::Corrupt, "{refused}");
+        assert!(refused.object().contains(root.to_str().unwrap()), "{refused}");
+        assert!(!refused.remedy().contains("remove"), "{refused}");
+    }
+}
+
 /// What `mkdir` answers there is also what it answers while somebody removes the domain.
 #[test]
 fn a_root_where_no_directory_can_be_made_is_refused_at_once() {
