@@ -548,14 +548,22 @@ impl Node {
         self.inner.generation == fork::fork_generation()
     }
 
-    /// Whether the node's file is where others look for it: who finds none takes us for dead.
-    pub(crate) fn must_be_listed(&self) -> Result<()> {
-        let is_listed = match self.inner.found() {
+    /// Whether the node's file is where others look for it: who finds none takes us for dead. If it
+    /// is not, the domain may have been removed and made anew, and all names in it are others'.
+    pub(crate) fn is_listed(&self) -> bool {
+        match self.inner.found() {
             // In a domain that was made anew another node has this number.
             Ok(found) => found == self.inner.fd.file(),
             Err(e) => e.kind() != std::io::ErrorKind::NotFound,
-        };
-        if is_listed {
+        }
+    }
+
+    /// Asked *after* a file was opened by its name: if we are listed then, it is of our domain.
+    ///
+    /// # Errors
+    /// `Corrupt` when we are not: the node is to be opened again.
+    pub(crate) fn must_be_listed(&self) -> Result<()> {
+        if self.is_listed() {
             return Ok(());
         }
         let path = self.inner.path();
@@ -581,6 +589,9 @@ impl Node {
         // Forget the dead that nobody here refers to any more.
         peers.retain(|_, p| Arc::strong_count(p) > 1 || p.hint().is_alive());
         let peer = Arc::new(Peer::open(&self.domain().nodes(), id, &self.domain().access)?);
+        if !fault("peer.namesake") {
+            self.must_be_listed()?;
+        }
         peers.insert(id.0, Arc::clone(&peer));
         Ok(peer)
     }

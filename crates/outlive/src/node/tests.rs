@@ -256,6 +256,97 @@ fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number
     drop((held, members));
 }
 
+/// Made again, the names of a domain are those of other members: one of the old takes nothing of
+/// theirs for its own, and is told where it needs a file.
+#[test]
+fn a_queue_of_a_removed_domain_neither_reads_nor_removes_that_of_the_next() {
+    const SENT: u64 = 20_000;
+    let dir = TempDir::new("node-again-queue");
+    let root = dir.join("root/default");
+    let ends = |n: &Node| {
+        let queue = || n.queue::<u64>("/q").unwrap();
+        (queue().producer().unwrap(), queue().consumer().unwrap())
+    };
+    let (old, mut before) = (node(&dir), Vec::new());
+    let (mut producer, mut consumer) = ends(&old);
+    (0..SENT).for_each(|_| producer.send(&1).unwrap());
+    all_files(&root, &mut before);
+    assert!(before.iter().any(|file| file.ends_with("lane.1.1.2")), "{before:?}");
+    std::fs::remove_dir_all(&root).unwrap();
+    let new = node(&dir);
+    let (mut successor, mut reader) = ends(&new);
+    (0..SENT).for_each(|_| successor.send(&7).unwrap());
+    before.clear();
+    all_files(&root, &mut before);
+    let refused = (0..10 * SENT).find_map(|_| producer.send(&1).err()).unwrap();
+    assert!(refused.remedy().contains("open the node again"), "{refused}");
+    while let Ok(Some(message)) = consumer.receive() {
+        assert_eq!(*message, 1);
+    }
+    drop((producer, consumer, old));
+    let mut after = Vec::new();
+    all_files(&root, &mut after);
+    assert_eq!(after, before);
+    for _ in 0..SENT {
+        assert_eq!(*reader.receive().unwrap().unwrap(), 7);
+    }
+}
+
+#[test]
+fn a_topic_of_a_removed_domain_neither_reads_nor_grows_into_that_of_the_next() {
+    let dir = TempDir::new("node-again-topic");
+    let root = dir.join("root/default");
+    let ends = |n: &Node| {
+        let topic = || n.topic::<[u64; 2048]>("/t").unwrap().depth(4);
+        (topic().publisher().unwrap(), topic().subscriber().unwrap())
+    };
+    let old = node(&dir);
+    let (publisher, mut subscriber) = ends(&old);
+    publisher.publish(&[1; 2048]).unwrap();
+    std::fs::remove_dir_all(&root).unwrap();
+    let new = node(&dir);
+    let (successor, mut reader) = ends(&new);
+    successor.publish(&[7; 2048]).unwrap();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    all_files(&root, &mut before);
+    if let Ok(Some(sample)) = subscriber.receive() {
+        assert_eq!(sample[0], 1);
+    }
+    let mut held = Vec::new();
+    let refused = loop {
+        match publisher.loan() {
+            Ok(loan) if held.len() < 1000 => held.push(loan),
+            Ok(_) => panic!("it never grows"),
+            Err(e) => break e,
+        }
+    };
+    assert!(refused.remedy().contains("open the node again"), "{refused}");
+    drop(held);
+    drop((publisher, subscriber, old));
+    all_files(&root, &mut after);
+    assert_eq!(after, before);
+    assert_eq!(reader.receive().unwrap().unwrap()[0], 7);
+}
+
+#[test]
+fn a_lock_of_a_removed_domain_is_not_freed_by_a_namesake_of_its_holder() {
+    let dir = TempDir::new("node-again-lock");
+    let (mine, theirs) = (node(&dir), node(&dir));
+    let (ours, held) = (mine.mutex::<u64>("/m").unwrap(), theirs.mutex::<u64>("/m").unwrap());
+    let guard = held.lock().unwrap();
+    std::fs::remove_dir_all(dir.join("root/default")).unwrap();
+    let new = (node(&dir), node(&dir));
+    assert_eq!([new.0.id(), new.1.id()], [mine.id(), theirs.id()]);
+    // So that its threads are listed.
+    new.1.mutex::<u64>("/m").unwrap().try_lock().map(drop).unwrap();
+    let tried = std::thread::scope(|scope| {
+        scope.spawn(|| ours.try_lock().map(drop).map_err(|e| e.kind())).join().unwrap()
+    });
+    assert_eq!(tried, Err(ErrorKind::Corrupt));
+    assert_eq!(mine.watch(theirs.id()).unwrap_err().kind(), ErrorKind::Corrupt);
+    drop(guard);
+}
+
 #[test]
 fn nobody_is_asked_to_remove_what_lies_in_place_of_the_root() {
     let dir = TempDir::new("node-root-file");

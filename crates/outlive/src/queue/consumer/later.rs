@@ -8,9 +8,9 @@
 use std::path::PathBuf;
 
 use crate::Error;
-use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::os::time::pause::Pause;
+use crate::queue::membership::Queue;
 use crate::sync::fault;
 
 /// Which lanes were looked for, and what is to be looked for again.
@@ -108,19 +108,19 @@ impl Later {
 
     /// Removes the segments that were kept, if that is due.
     #[inline]
-    pub(super) fn unlink_kept(&mut self) {
+    pub(super) fn unlink_kept(&mut self, queue: &Queue) {
         if !self.kept.is_empty() {
-            self.try_to_unlink();
+            self.try_to_unlink(queue);
         }
     }
 
     #[cold]
-    fn try_to_unlink(&mut self) {
+    fn try_to_unlink(&mut self, queue: &Queue) {
         let now = clock::now_ns();
         if now < self.kept_pause.until_ns() {
             return;
         }
-        self.kept.retain(|segment| file::unlink(segment).is_err());
+        self.kept.retain(|segment| queue.unlink(segment).is_err());
         self.kept_pause = self.kept_pause.next(now);
     }
 

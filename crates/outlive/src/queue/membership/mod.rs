@@ -12,7 +12,7 @@ pub(crate) mod meta;
 pub(crate) mod reclaim;
 pub(crate) mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::lane::layout::bell;
@@ -26,6 +26,7 @@ use crate::node::living::living_members;
 use crate::os::fs::file;
 use crate::os::time::deadline::Deadline;
 use crate::queue::lane::ProducerId;
+use crate::queue::lane::segment::Segment;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use entry::{Entry, list};
@@ -220,6 +221,23 @@ impl Queue {
         Ok(reclaimed)
     }
 
+    /// Maps a segment of a lane of ours, and not of a namesake in a domain that was made anew.
+    ///
+    /// # Errors
+    /// Those of [`Segment::open`]; `Corrupt` when our node is not listed any more.
+    pub(crate) fn open_segment(&self, id: ProducerId, segment: u32) -> Result<Segment> {
+        let opened = Segment::open(&self.dir, id, segment, self.node.domain())?;
+        if !fault("lane.namesake") {
+            self.node.must_be_listed()?;
+        }
+        Ok(opened)
+    }
+
+    /// Removes a segment, unless what lies there is a namesake's.
+    pub(crate) fn unlink(&self, segment: &Path) -> Result<bool> {
+        Ok((self.node.is_listed() || fault("lane.namesake")) && file::unlink(segment)?)
+    }
+
     /// Removes all segments of a lane.
     ///
     /// # Crash safety
@@ -230,7 +248,7 @@ impl Queue {
             if let Entry::Lane { owner, segment } = entry
                 && owner == id
             {
-                removed += usize::from(file::unlink(&segment_path(&self.dir, id, segment))?);
+                removed += usize::from(self.unlink(&segment_path(&self.dir, id, segment))?);
             }
         }
         Ok(removed)

@@ -324,6 +324,9 @@ impl OwnLane {
         if self.number >= SEGMENT_MAX {
             return Ok(None);
         }
+        if !fault("grow.into_anothers") {
+            queue.node.must_be_listed()?;
+        }
         let mode = queue.node.domain().access.own_mode;
         Segment::create(&queue.dir, self.id, self.number + 1, capacity, mode).map(Some)
     }

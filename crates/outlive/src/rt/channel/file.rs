@@ -245,6 +245,7 @@ pub(in crate::rt) fn look(node: &Node, name: &str, shape: Shape) -> Result<Optio
         let found = node.watch(owner).and_then(|watch| Ok((watch, open(domain, &path, shape)?)));
         match found {
             Ok((watch, map)) => {
+                node.must_be_listed()?;
                 let words = Words::peer(map, watch, shape.words);
                 if !words.has_left() {
                     return Ok(Some(words));

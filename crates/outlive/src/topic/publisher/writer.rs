@@ -369,6 +369,9 @@ impl Writer {
             return Ok(chunk);
         }
         let first = (self.ring.depth() as usize).min(8) + 2;
+        if !fault("grow.into_anothers") {
+            self.topic().node.must_be_listed()?;
+        }
         match self.chunks.pool.grow(bytes, align, first) {
             Err(e) if e.kind() == ErrorKind::NoSpace && self.topic().make_room(bytes as u64) => {
                 self.chunks.pool.grow(bytes, align, first)?;

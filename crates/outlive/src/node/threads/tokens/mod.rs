@@ -288,10 +288,12 @@ impl Threads {
         let peer = match peers.get(&node.0) {
             Some(peer) => Arc::clone(peer),
             None => {
-                let Some(peer) = ThreadPeer::open(&self.domain, node)? else {
+                let opened = ThreadPeer::open(&self.domain, node)?;
+                // Else who is not found is not dead, and who is found is another one's namesake.
+                if opened.is_none() || !fault("judge.namesake") {
                     self.must_be_listed()?;
-                    return Ok(Verdict::Dead);
-                };
+                }
+                let Some(peer) = opened else { return Ok(Verdict::Dead) };
                 peers.retain(|_, p| Arc::strong_count(p) > 1 || !p.is_gone());
                 let peer = Arc::new(peer);
                 peers.insert(node.0, Arc::clone(&peer));
@@ -303,7 +305,7 @@ impl Threads {
     }
 
     /// Whether our own file lies where we look for those of others. If not, this process has
-    /// changed its root or a mount, or somebody removed the domain: who is not found is not dead.
+    /// changed its root or a mount, or somebody removed the domain.
     fn must_be_listed(&self) -> Result<()> {
         let path = threads_path(&self.domain.nodes(), self.node);
         let found = path.symlink_metadata().map(|found| (found.dev(), found.ino()));

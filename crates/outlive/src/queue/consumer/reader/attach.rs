@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use super::Reader;
 use crate::node::peer::death_of;
-use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::queue::consumer::lanes::Lane;
 use crate::queue::event::Event;
 use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::Head;
-use crate::queue::lane::segment::{Segment, segment_path};
+use crate::queue::lane::segment::segment_path;
 use crate::queue::membership::entry::Entry;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
@@ -32,6 +31,13 @@ impl Reader {
             }
             entries => entries?,
         };
+        if let Err(e) = self.queue.node.must_be_listed()
+            && !fault("lane.namesake")
+        {
+            self.later.fail_look(e);
+            self.later.looked(epoch, false);
+            return Ok(());
+        }
         for entry in entries {
             if let Entry::Lane { owner, segment } = entry {
                 present.entry(owner).or_default().push(segment);
@@ -81,7 +87,6 @@ impl Reader {
 
     /// Begins or goes on to read a lane.
     fn attach(&mut self, id: ProducerId, slot: Option<usize>, segments: &[u32]) -> Result<()> {
-        let domain = self.queue.node.domain();
         let peer = self.queue.node.life(id.node)?;
         let gone = death_of(&peer).is_some();
         if slot.is_none() && gone && !segments.contains(&0) {
@@ -105,7 +110,7 @@ impl Reader {
             // Refused, by us or a predecessor; it goes with its producer.
             let newest = segments.iter().max().copied().unwrap_or(0);
             let over = gone
-                || match Segment::open(&self.queue.dir, id, newest, domain) {
+                || match self.queue.open_segment(id, newest) {
                     Ok(segment) => segment.is_closed(),
                     // It is looked at again.
                     Err(e) if e.is_lack() => return Err(e),
@@ -115,7 +120,7 @@ impl Reader {
         };
         for &old in segments.iter().filter(|s| **s < at.segment) {
             let path = segment_path(&self.queue.dir, id, old);
-            if let Err(e) = file::unlink(&path) {
+            if let Err(e) = self.queue.unlink(&path) {
                 if fault("attach.needs_unlink") {
                     return Err(e);
                 }
@@ -123,7 +128,7 @@ impl Reader {
                 self.later.keep(path);
             }
         }
-        let segment = match Segment::open(&self.queue.dir, id, at.segment, domain) {
+        let segment = match self.queue.open_segment(id, at.segment) {
             Ok(segment) if at.offset % self.shape().unit == 0 => segment,
             Err(e) if e.kind() == ErrorKind::NotFound && (gone || !self.has_files(id)?) => {
                 return self.end_lane(id, Some(slot));

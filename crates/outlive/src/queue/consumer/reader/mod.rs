@@ -17,13 +17,12 @@ use super::later::Later;
 use super::order::Order;
 use super::take_over::lock_table;
 use super::turn::Turn;
-use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::queue::event::Event;
 use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::Next;
 use crate::queue::lane::record::Shape;
-use crate::queue::lane::segment::{Segment, segment_path};
+use crate::queue::lane::segment::segment_path;
 use crate::queue::membership::Queue;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
@@ -193,7 +192,7 @@ impl Reader {
     fn attend(&mut self) -> Result<()> {
         self.queue.node.tend()?;
         self.lanes.table().check_poisoned()?;
-        self.later.unlink_kept();
+        self.later.unlink_kept(&self.queue);
         if self.next_try_ns() != u64::MAX {
             self.try_again();
         }
@@ -321,8 +320,7 @@ impl Reader {
     fn follow(&mut self, i: usize) {
         let Some(lane) = self.lanes.get(i) else { return };
         let (id, old) = (lane.id(), lane.number());
-        let domain = self.queue.node.domain();
-        let next = match Segment::open(&self.queue.dir, id, old + 1, domain) {
+        let next = match self.queue.open_segment(id, old + 1) {
             Ok(next) => next,
             Err(e) if e.is_absent() => {
                 self.refuse(i, e.to_string());
@@ -337,7 +335,7 @@ impl Reader {
         crash_point!("queue.follow.before_unlink");
         let path = segment_path(&self.queue.dir, id, old);
         // The lane has left it, whether it goes now or later.
-        let kept = !fault("follow.no_unlink") && file::unlink(&path).is_err();
+        let kept = !fault("follow.no_unlink") && self.queue.unlink(&path).is_err();
         self.lanes.leave_segment(i);
         if kept && !fault("follow.unlink_forgotten") {
             self.later.keep(path);

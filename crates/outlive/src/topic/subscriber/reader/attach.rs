@@ -78,6 +78,7 @@ impl Reader {
         }
         self.known.keep(&present, refused);
         if !found.is_empty() {
+            self.topic().node.must_be_listed()?;
             failed = self.attach(found, history).err().or(failed);
         }
         if let Some(e) = failed {

@@ -69,6 +69,9 @@ impl Segments {
         let expect = Expect { writable: false, min_len: PAGE as u64, owner };
         let (fd, file_bytes) = file::open_checked(&path, expect)?;
         let map = Mapping::map_peer(&fd, file_bytes as usize, &path)?;
+        if !fault("segment.namesake") {
+            topic.node.must_be_listed()?;
+        }
         let header = FileHeader::read(&map, FileKind::Data, file_bytes)?;
         let chunk_bytes = map.atomic_u64(data::CHUNK_BYTES)?.load(Relaxed);
         let chunks = map.atomic_u64(data::CHUNKS)?.load(Relaxed);

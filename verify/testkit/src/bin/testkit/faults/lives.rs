@@ -30,11 +30,35 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[History("interrupt-ends-all-waits")],
     ),
     fault(
+        "grow.into_anothers",
+        "one whose domain was made again grows by a file of its namesake there",
+        &[Unit(
+            "node::tests::\
+             a_topic_of_a_removed_domain_neither_reads_nor_grows_into_that_of_the_next",
+        )],
+    ),
+    fault(
+        "judge.namesake",
+        "a thread is judged by its namesake in a domain that was made again",
+        &[Unit(
+            "node::tests::\
+             a_lock_of_a_removed_domain_is_not_freed_by_a_namesake_of_its_holder",
+        )],
+    ),
+    fault(
         "lane.late_before_fresh",
         "a send with a deadline is late where one that does not wait succeeds",
         &[Unit(
             "queue::tests::growth::\
              a_send_that_waits_in_vain_gets_what_one_that_does_not_wait_gets",
+        )],
+    ),
+    fault(
+        "lane.namesake",
+        "a lane of a domain that was made again is read and removed for one of ours",
+        &[Unit(
+            "node::tests::\
+             a_queue_of_a_removed_domain_neither_reads_nor_removes_that_of_the_next",
         )],
     ),
     fault(
@@ -49,6 +73,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "peer.namesake",
+        "a node is watched by its namesake in a domain that was made again",
+        &[Unit(
+            "node::tests::\
+             a_lock_of_a_removed_domain_is_not_freed_by_a_namesake_of_its_holder",
+        )],
+    ),
+    fault(
         "segment.look_first",
         "data of an object in a segment are taken for a lock of another domain",
         &[
@@ -60,6 +92,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "segment.opener_fills",
         "who opens a segment that is there stores its first value",
         &[History("segment-outlives-its-maker")],
+    ),
+    fault(
+        "segment.namesake",
+        "a message is read from a namesake in a domain that was made again",
+        &[Unit(
+            "node::tests::\
+             a_topic_of_a_removed_domain_neither_reads_nor_grows_into_that_of_the_next",
+        )],
     ),
     fault(
         "server.refusal_waits",
