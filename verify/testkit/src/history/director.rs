@@ -19,6 +19,9 @@ use crate::spawn::{spawn_program, spawn_self};
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
+/// What SIGKILL was sent to ends when the kernel lets it: 6.18 was seen to spin for 20 s over what
+/// `/proc` had cached of a process that ended.
+const KILLED: Duration = Duration::from_secs(120);
 /// So long an answer is awaited that may explain another one.
 const LATE: Duration = Duration::from_secs(1);
 /// For hundreds of ends.
@@ -299,7 +302,8 @@ impl Director {
         let Some(mut process) = self.processes.remove(&step.member) else { return Ok(()) };
         let child = &mut process.child;
         let signal = step.arg("signal") as i32;
-        let ended = crate::process::wait_until(self.hang, || {
+        let limit = if signal == libc::SIGKILL { self.hang.max(KILLED) } else { self.hang };
+        let ended = crate::process::wait_until(limit, || {
             let running = matches!(child.try_wait(), Ok(None));
             // std's handler of faults gives the first one back to the kernel, to come again.
             if running && signal > 0 {
