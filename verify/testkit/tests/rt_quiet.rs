@@ -1,14 +1,16 @@
-//! A running pipeline allocates nothing and makes no system call but those of its wait: a counting
-//! allocator, and a seccomp filter that kills whoever calls anything else.
+//! A running pipeline allocates nothing, takes no page fault and makes no system call but those of
+//! its wait: a counting allocator, the kernel's count of faults, and a seccomp filter that kills
+//! whoever calls anything else.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use outlive::rt::{
-    Cycle, LatestReader, LatestWriter, Outcome, Overrun, Pipeline, Schedule, StageOptions, Stop,
-    Wait, latest,
+    Cycle, LatestReader, LatestWriter, Outcome, Overrun, Pipeline, Realtime, Schedule,
+    StageOptions, Stop, Wait, latest,
 };
 use testkit::{Exit, fork_child};
 
@@ -16,6 +18,8 @@ struct Counting;
 
 thread_local! {
     static COUNTED: Cell<bool> = const { Cell::new(false) };
+    /// Page faults of the thread before it was watched.
+    static FAULTS_BEFORE: Cell<i64> = const { Cell::new(0) };
 }
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -48,12 +52,11 @@ const SETTLED: u64 = 5;
 const CYCLES: u64 = 60;
 
 /// Two stages on threads with a channel between them; each calls `watch` once when it has settled,
-/// the second calls `end` after its last cycle.
-fn pipeline(wait: Wait, watch: fn(), also: fn(), end: fn()) {
+/// the first calls `also` in each cycle, the second `end` after its last one.
+fn pipeline(options: StageOptions, watch: fn(), also: fn(), end: fn()) {
     let (mut writer, mut reader): (LatestWriter<[f64; 6]>, LatestReader<[f64; 6]>) = latest();
     let schedule = Schedule::every(Duration::from_millis(2)).unwrap();
     let schedule = schedule.deadline(Duration::from_secs(10)).overrun(Overrun::CatchUp);
-    let options = StageOptions { wait, ..StageOptions::default() };
     let stop = Stop::new();
     let done = stop.clone();
     let mut pipeline = Pipeline::new(schedule)
@@ -79,16 +82,19 @@ fn pipeline(wait: Wait, watch: fn(), also: fn(), end: fn()) {
     pipeline.run_threads(&stop).unwrap();
 }
 
+fn waiting(wait: Wait) -> StageOptions {
+    StageOptions { wait, ..StageOptions::default() }
+}
+
 fn nothing() {}
 
 /// Counts what a thread allocates while its pipeline runs.
 fn allocations(also: fn()) -> u64 {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     ALLOCATIONS.store(0, Relaxed);
-    let wait = Wait::SpinThenSleep { spin_ns: 0 };
     // Ending a thread may allocate: what counts is taken before.
     pipeline(
-        wait,
+        StageOptions::default(),
         || COUNTED.set(true),
         also,
         || {
@@ -103,6 +109,78 @@ fn a_cycle_allocates_nothing() {
     assert_eq!(allocations(nothing), 0);
     let one_a_cycle = allocations(|| drop(std::hint::black_box(Box::new(7))));
     assert!(one_a_cycle >= CYCLES, "the count counts: {one_a_cycle}");
+}
+
+/// Faults of this thread so far, of pages in memory and of others.
+fn page_faults() -> i64 {
+    // SAFETY: all zeroes is a valid rusage, and there is room for one.
+    let used = unsafe {
+        let mut used: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut used);
+        used
+    };
+    used.ru_minflt + used.ru_majflt
+}
+
+/// Faults of both stages while their pipeline runs, with its memory locked where that is allowed.
+fn faults(also: fn()) -> i64 {
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    static ALSO: OnceLock<fn()> = OnceLock::new();
+    const MOST: i64 = 250; // an exit code
+    let realtime = Realtime { lock_memory: true, stack_bytes: 64 << 10, ..Realtime::default() };
+    let mut child = fork_child(|| {
+        ALSO.set(also).unwrap();
+        pipeline(
+            StageOptions { realtime, ..StageOptions::default() },
+            || FAULTS_BEFORE.set(page_faults()),
+            || {
+                ALSO.get().unwrap()();
+                if FAULTS_BEFORE.get() > 0 {
+                    FIRST.store((page_faults() - FAULTS_BEFORE.get()) as u64, Relaxed);
+                }
+            },
+            || {
+                let second = page_faults() - FAULTS_BEFORE.get();
+                let both = (second + FIRST.load(Relaxed) as i64).min(MOST);
+                // SAFETY: ends this process at once.
+                unsafe { libc::_exit(both as i32) }
+            },
+        );
+        MOST as i32 + 1
+    })
+    .unwrap();
+    match child.wait_timeout(Duration::from_secs(60)).expect("it ends") {
+        Exit::Code(faults) => faults.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Stores into a page that the kernel has to bring in again.
+fn fault_once() {
+    static PAGE: OnceLock<usize> = OnceLock::new();
+    let bytes = 64 << 10; // a page or more
+    let at = *PAGE.get_or_init(|| {
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let at = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, rights, flags | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert!(at != libc::MAP_FAILED);
+        at as usize
+    }) as *mut libc::c_void;
+    // SAFETY: the mapping made above, which nobody else uses.
+    unsafe {
+        assert_eq!(libc::munlock(at, bytes), 0);
+        assert_eq!(libc::madvise(at, bytes, libc::MADV_DONTNEED), 0);
+        at.cast::<u8>().write_volatile(1);
+    }
+}
+
+#[test]
+fn a_cycle_takes_no_page_fault() {
+    assert_eq!(faults(nothing), 0);
+    let one_a_cycle = faults(fault_once);
+    assert!(one_a_cycle >= (CYCLES - SETTLED) as i64, "the count counts: {one_a_cycle}");
 }
 
 /// From now on any system call of this thread but `allowed` ends the process.
@@ -141,7 +219,7 @@ fn end_process() {
 
 fn in_child(wait: Wait, watch: fn(), also: fn()) -> Exit {
     let mut child = fork_child(|| {
-        pipeline(wait, watch, also, end_process);
+        pipeline(waiting(wait), watch, also, end_process);
         1
     })
     .unwrap();
