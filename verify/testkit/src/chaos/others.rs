@@ -6,7 +6,7 @@ use outlive::{Node, Result, Timer, WaitSet};
 
 use super::board::{Call, RECEIVERS_END};
 use super::locks::Locks;
-use super::part::Part;
+use super::part::{Part, patiently};
 use super::queues::{self, FIXED, Fixed, VARIED};
 use super::services::{SERVICE, Words};
 use super::topics::{INLINE, Inline, LOANED, Loaned, SLICES, Streams, heed, topic};
@@ -137,7 +137,7 @@ fn watch(part: &mut Part, node: &Node) -> Result<()> {
 pub(super) fn clean(part: &mut Part) -> Result<()> {
     let domain = part.domain()?;
     while part.runs() && !part.has_enough(200) {
-        part.call(Call::Clean, 0, || domain.clean())?;
+        part.call(Call::Clean, 0, || patiently(|| domain.clean()))?;
         part.pause_us(100_000);
     }
     Ok(())

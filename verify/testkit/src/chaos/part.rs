@@ -43,15 +43,7 @@ impl Part {
 
     pub(super) fn node(&mut self, name: &str) -> outlive::Result<Node> {
         let settings = self.settings(name);
-        self.call(Call::OpenNode, 0, || {
-            loop {
-                match settings.clone().open() {
-                    // Where one opens in a second, not all can in the 10 s for the domain's lock.
-                    Err(e) if e.kind() == ErrorKind::Timeout && slow::times() > 1 => {}
-                    done => return done,
-                }
-            }
-        })
+        self.call(Call::OpenNode, 0, || patiently(|| settings.clone().open()))
     }
 
     /// Makes a call that may take `limit_ms`.
@@ -134,5 +126,16 @@ impl Part {
 
     pub(super) fn sabotage_done(&self) {
         self.board.sabotaged.store(1, Relaxed);
+    }
+}
+
+/// Where a node is opened in a second, not all get the domain's lock within its 10 s: they try
+/// again there.
+pub(super) fn patiently<R>(call: impl Fn() -> outlive::Result<R>) -> outlive::Result<R> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == ErrorKind::Timeout && slow::times() > 1 => {}
+            done => return done,
+        }
     }
 }

@@ -14,8 +14,8 @@ use super::model::{Kind, Model};
 use super::ordinals;
 use super::reply::Reply;
 use super::step::{Step, Verb};
-use crate::TempDomain;
 use crate::spawn::{spawn_program, spawn_self};
+use crate::{TempDomain, slow};
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
@@ -224,7 +224,7 @@ impl Director {
 
     /// The answer to a short step.
     fn hear(&mut self, step: &Step) -> Result<Reply, Failure> {
-        let crowd = if step.verb == Verb::Crowd { CROWD } else { Duration::ZERO };
+        let crowd = if step.verb == Verb::Crowd { CROWD * slow::times() } else { Duration::ZERO };
         let until = Instant::now() + self.hang + crowd + Duration::from_millis(step.arg("ms"));
         loop {
             let left = until.saturating_duration_since(Instant::now());
