@@ -68,7 +68,8 @@ pub(crate) struct Held<'a, T: Inner> {
 
 #[cold]
 pub(crate) fn closed(what: &str) -> PyErr {
-    fail(ErrorKind::InvalidArgument, "using", what, "it is closed")
+    let why = || fail(ErrorKind::InvalidArgument, "using", what, "it is closed");
+    process::ends_thread().unwrap_or_else(why)
 }
 
 #[cold]

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
 use outlive::{AtExit, ErrorKind, Node as CoreNode};
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
 use crate::error::fail;
@@ -34,6 +35,8 @@ pub(crate) struct Process {
     opening: Arc<()>,
     /// The interpreter ends.
     ending: AtomicBool,
+    /// The thread that ends it.
+    ender: OnceLock<ThreadId>,
 }
 
 /// A node of the core that may not have left yet.
@@ -94,8 +97,8 @@ impl Process {
             return own;
         }
         let id = std::process::id();
-        let (opened, nodes, opening, ending) = Default::default();
-        let own = Box::leak(Box::new(Self { id, opened, nodes, opening, ending }));
+        let (opened, nodes, opening, ending, ender) = Default::default();
+        let own = Box::leak(Box::new(Self { id, opened, nodes, opening, ending, ender }));
         PROCESS.store(own, Ordering::Release);
         own
     }
@@ -166,12 +169,22 @@ pub(crate) fn is_ending() -> bool {
     Process::last().is_some_and(|last| last.ending.load(Ordering::Relaxed) && last.is_own())
 }
 
+/// As the interpreter ends: ends the daemon thread that calls, instead of an exception of ours.
+/// That would be printed, and a thread that prints at that moment may have the interpreter abort:
+/// its last flush does not get the lock of standard error.
+pub(crate) fn ends_thread() -> Option<PyErr> {
+    let ender = Process::current()?.ender.get()?;
+    let daemon = *ender != std::thread::current().id();
+    daemon.then(|| PySystemExit::new_err(()))
+}
+
 /// What is opened once all is closed, nobody closes.
 pub(crate) fn must_not_end() -> PyResult<()> {
     match is_ending() {
         true => {
             let remedy = "the interpreter ends: open it earlier";
-            Err(fail(ErrorKind::InvalidArgument, "opening", "this object", remedy))
+            let refused = || fail(ErrorKind::InvalidArgument, "opening", "this object", remedy);
+            Err(ends_thread().unwrap_or_else(refused))
         }
         false => Ok(()),
     }
@@ -201,6 +214,7 @@ pub(crate) fn _close_all(py: Python<'_>) {
     let Some(process) = Process::current() else { return };
     static STAY_MAPPED: LazyLock<Arc<StayMapped>> = LazyLock::new(|| Arc::new(StayMapped));
     segments::watch(&STAY_MAPPED);
+    let _ = process.ender.set(std::thread::current().id());
     process.ending.store(true, Ordering::Relaxed);
     process.close(py);
     process.leave(py);

@@ -130,6 +130,32 @@ time.sleep(0.3)
 
 
 @pytest.mark.parametrize(
+    "wait",
+    [
+        "outlive.Subscriber(node, '/never').receive()",
+        "outlive.Consumer(node, '/q').receive()",
+        "lock.acquire()",
+        "while True: outlive.Subscriber(node, '/again')",
+    ],
+    ids=["topic", "queue", "lock", "opening"],
+)
+def test_what_a_daemon_thread_waited_for_is_not_printed_at_the_end(root, wait):
+    # It would print in the midst of the interpreter's last flush, which may abort then.
+    code = f"""
+import outlive, threading, time
+node = outlive.Node("waits")
+held, lock = outlive.RobustMutex(node, "/l"), outlive.RobustMutex(node, "/l")
+held.acquire()
+def waits():
+    {wait}
+threading.Thread(target=waits, daemon=True).start()
+time.sleep(0.3)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
     "kept",
     [
         "permit = outlive.RobustSemaphore(node, '/s', 1).acquire()",
