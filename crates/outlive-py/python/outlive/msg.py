@@ -491,12 +491,14 @@ class Image(_Headed):
 
     def __dlpack__(
         self,
-        *,
+        *fields: Any,
         stream: Any = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        if fields:  # numpy 1 calls it with what is in a tuple instead of the tuple
+            self = Image((self, *fields))  # type: ignore[arg-type]
         _dlpack_place(stream, dl_device)
         pixels = self.pixels.copy() if copy else self.pixels
         return _dlpack(pixels, max_version, not pixels.flags.writeable)
