@@ -142,9 +142,11 @@ Tasks.made = 3
 
 def test_a_child_that_is_forked_as_a_thread_ends_opens_a_node(node, child):
     # What they were stays known: an ended thread looks through all of them for what it held.
-    closed = [outlive.RobustCondition(node, "/c") for _ in range(5000)]
-    for condition in closed:
+    closed = []
+    for _ in range(5000):  # one after the other: each has a descriptor while it is open
+        condition = outlive.RobustCondition(node, "/c")
         condition.close()
+        closed.append(condition)
     mutex, done = outlive.RobustMutex(node, "/m"), threading.Event()
 
     def hold():
