@@ -296,6 +296,30 @@ def test_the_threads_of_a_worker_of_multiprocessing_end_before_it_leaves(method,
         worker.kill()
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        "shutdown.wait()",
+        "shutdown.wait(60.0)",
+        "outlive.WaitSet().wait([shutdown])",
+        "asyncio.run(shutdown.asked())",
+    ],
+)
+def test_a_signal_that_another_thread_gets_is_heard(root, how):
+    # As one does that comes just before the main thread sleeps: the call is not interrupted.
+    code = f"""
+import asyncio, outlive, signal, threading, time
+shutdown = outlive.Shutdown()
+def later():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(30)
+threading.Thread(target=later, daemon=True).start()
+{how}
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=25).returncode == 0
+
+
 def test_a_program_that_is_asked_to_end_has_left(root):
     code = "node = outlive.Node('asked')\nshutdown = outlive.Shutdown()"
     for how in (

@@ -13,6 +13,10 @@ _SAME_S = 0.25
 """What comes within this time after the first signal of its kind is the same request: ``timeout``
 signals its child, then its whole group."""
 
+_SLICE_S = 0.1
+"""Python runs a handler between two steps of the main thread. A signal that comes just before a call
+that sleeps, or to another thread, does not end that call: so none sleeps longer than this."""
+
 _opened = []
 """References to those that may have handlers, in the order in which they were put in place."""
 
@@ -91,14 +95,19 @@ class Shutdown:
         if timeout is not None and timeout != timeout:
             what = "taking the time nan: invalid argument"
             raise _refusal(InvalidArgument, what, "nan", "give seconds")
-        if not self._asked:
-            waiting = select.poll()
+        until = None if timeout is None else time.monotonic() + max(0.0, timeout)
+        waiting = select.poll()
+        while not self._asked:
+            left = _SLICE_S if until is None else min(_SLICE_S, until - time.monotonic())
+            if left <= 0:
+                break
             waiting.register(self.fileno(), select.POLLIN)
-            waiting.poll(None if timeout is None else max(0.0, timeout) * 1000)
+            waiting.poll(left * 1000)
         return self._asked
 
     def fileno(self):
-        """A descriptor that is readable from then on."""
+        """A descriptor that is readable from then on. Let no call sleep on it for ever: Python runs
+        the handler of a signal only after the call that the main thread is in."""
         if self._reader < 0:
             what = "using a Shutdown: invalid argument; it is closed"
             raise _refusal(InvalidArgument, what, "Shutdown", "make another")
@@ -122,10 +131,16 @@ class Shutdown:
         while not self._asked:
             future = loop.create_future()
             fd = os.dup(self.fileno())
+
+            def wake(future=future):
+                future.done() or future.set_result(None)
+
+            timer = loop.call_later(_SLICE_S, wake)
             try:
-                loop.add_reader(fd, lambda: future.done() or future.set_result(None))
+                loop.add_reader(fd, wake)
                 await future
             finally:
+                timer.cancel()
                 loop.remove_reader(fd)
                 os.close(fd)
 
