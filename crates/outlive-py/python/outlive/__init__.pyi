@@ -126,7 +126,9 @@ class Shutdown(_Port):
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is asked, at most `timeout` seconds; whether it was."""
     def fileno(self) -> int:
-        """A descriptor that is readable from then on."""
+        """A descriptor that is readable from then on. Let no call sleep on it for ever: Python runs
+        the handler of a signal only after the call that the main thread is in.
+        """
     def asked(self) -> Coroutine[Any, Any, None]:
         """Returns when it is asked.
 
