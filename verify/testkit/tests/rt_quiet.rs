@@ -82,10 +82,6 @@ fn pipeline(options: StageOptions, watch: fn(), also: fn(), end: fn()) {
     pipeline.run_threads(&stop).unwrap();
 }
 
-fn waiting(wait: Wait) -> StageOptions {
-    StageOptions { wait, ..StageOptions::default() }
-}
-
 fn nothing() {}
 
 /// Counts what a thread allocates while its pipeline runs.
@@ -219,7 +215,7 @@ fn end_process() {
 
 fn in_child(wait: Wait, watch: fn(), also: fn()) -> Exit {
     let mut child = fork_child(|| {
-        pipeline(waiting(wait), watch, also, end_process);
+        pipeline(StageOptions { wait, ..StageOptions::default() }, watch, also, end_process);
         1
     })
     .unwrap();
