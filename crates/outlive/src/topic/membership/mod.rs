@@ -183,7 +183,7 @@ impl Topic {
     pub(super) fn make_room(&self, bytes: u64) -> bool {
         file::is_full(&self.dir, bytes)
             && !fault("room.for_late_joiners")
-            && self.reclaim_by(Messages::Unread).is_ok_and(|done| done.files > 0)
+            && self.reclaim_by(Messages::Unread).map_or_else(|e| e.is_lack(), |done| done.files > 0)
     }
 
     fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {

@@ -74,6 +74,9 @@ pub(in crate::topic) enum Messages {
 
 /// Removes what the dead left in the topic at `dir`; the whole topic if no live member is left.
 ///
+/// # Errors
+/// The first lack that kept it from judging a member, after all else was done.
+///
 /// # Crash safety
 /// **Strict.** `pub` goes before its `data`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
@@ -110,8 +113,8 @@ fn reclaim_once(domain: &DomainPath, dir: &Path, messages: Messages) -> Result<R
     out.files += removing.remove_unfinished()?;
     let names = removing.names();
     let mut alive = Liveness { domain, known: HashMap::new() };
-    let mut subscribers = Vec::new();
-    let mut rings = Vec::new();
+    let (mut subscribers, mut rings) = (Vec::new(), Vec::new());
+    let mut unknown = None;
     for name in names {
         match Entry::parse(name) {
             Entry::Subscriber { node, port } => {
@@ -130,8 +133,12 @@ fn reclaim_once(domain: &DomainPath, dir: &Path, messages: Messages) -> Result<R
                     Err(e) if e.kind() == ErrorKind::NotFound => continue,
                     // Nobody can read it, and nobody lives who could mend it.
                     Err(e) if e.kind() == ErrorKind::Corrupt => dead,
-                    // Not to be judged from here: another layout, no memory to map it.
-                    Err(_) => None,
+                    // Not to be judged from here: no memory to map it, another layout.
+                    Err(e) => {
+                        let lack = e.is_lack() && !fault("reclaim.unmapped_lives");
+                        unknown = unknown.or_else(|| lack.then(|| e.clone()));
+                        None
+                    }
                 };
                 match over {
                     Some(over) => rings.push(Ring { id, header: header.ok(), over }),
@@ -150,7 +157,7 @@ fn reclaim_once(domain: &DomainPath, dir: &Path, messages: Messages) -> Result<R
         return Ok(Reclaimed { files: out.files + files, removed_topic, ..out });
     }
     out.files += remove_old_rings(domain, dir, names, rings, &subscribers, messages)?;
-    Ok(out)
+    unknown.map_or(Ok(out), Err)
 }
 
 struct Liveness<'a> {

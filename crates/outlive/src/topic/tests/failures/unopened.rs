@@ -1,14 +1,15 @@
 //! Publishers that cannot open one of their subscribers.
 
-use crate::ErrorKind;
 use std::os::fd::AsRawFd;
 
 use crate::node::Node;
-use crate::os::fixture::{self, TempDir};
+use crate::os::fixture::{self, TempDir, fork_child, until};
+use crate::os::process::sched;
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::topic::*;
+use crate::{Domain, ErrorKind, Result};
 
 type Image = [u8; 5000];
 /// Memory for one chunk of an image and the head of its segment.
@@ -236,4 +237,47 @@ fn who_cannot_look_at_the_members_of_another_type_does_not_say_that_they_live() 
     for e in lacks {
         assert_eq!(e.kind(), ErrorKind::OutOfMemory, "{e}");
     }
+}
+
+/// Nor does one whose ring cannot be mapped live, if its program is dead.
+#[test]
+fn who_cannot_map_the_ring_of_one_that_is_dead_does_not_say_that_it_lives() {
+    let dir = TempDir::new("unopened-ring");
+    let ours = node(&dir);
+    let root = dir.join("root");
+    let child = fork_child(move || {
+        let theirs = Node::builder().root(root).open().unwrap();
+        let publisher = builder(&theirs).publisher().unwrap();
+        publisher.publish(&[1; 5000]).unwrap();
+        let queue = || theirs.queue::<u64>("/q").unwrap();
+        let _consumer = queue().consumer().unwrap();
+        let mut producer = queue().producer().unwrap();
+        producer.send(&1).unwrap();
+        loop {
+            sched::sleep_until(Deadline::NEVER);
+        }
+    });
+    let domain = Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+    let there = || {
+        let (topic, queues) = (domain.find_topic("/i").unwrap(), domain.queues().unwrap());
+        topic.is_some_and(|t| t.publishers.len() == 1)
+            && queues.iter().flat_map(|q| &q.lanes).any(|l| l.unread == 1)
+    };
+    until(there);
+    child.kill();
+    let opens = || ours.topic::<f64>("/i").unwrap().subscriber().map(drop);
+    let consumes = || ours.queue::<f64>("/q").unwrap().consumer().map(drop);
+    let lacking = |call, file, f: &dyn Fn() -> Result<()>| {
+        fixture::refuse(call, file, libc::ENOMEM, u32::MAX);
+        let e = f().unwrap_err();
+        assert!(fixture::refuse_none() < u32::MAX);
+        assert_eq!(e.kind(), ErrorKind::OutOfMemory, "{call} {file}: {e}");
+    };
+    for call in ["map", "open"] {
+        lacking(call, "/pub.", &opens);
+        lacking(call, "/lane.", &consumes);
+        assert!(there(), "{call}: removed unseen");
+    }
+    lacking("map", "/pub.", &|| domain.clean().map(drop));
+    opens().unwrap();
 }

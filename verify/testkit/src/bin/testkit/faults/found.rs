@@ -234,6 +234,17 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("domain::bell::tests::who_asked_during_a_look_that_failed_is_served_by_another")],
     ),
     fault(
+        "reclaim.unmapped_lives",
+        "a dead publisher whose ring cannot be mapped is named as one that lives",
+        &[
+            Unit(
+                "topic::tests::failures::unopened::\
+                 who_cannot_map_the_ring_of_one_that_is_dead_does_not_say_that_it_lives",
+            ),
+            History("unmapped-dead-keep-no-type"),
+        ],
+    ),
+    fault(
         "reliable.joiner_unseen",
         "a subscriber that joins while another is waited for is overwritten",
         &[Unit("topic::tests::members::join::who_joins_while_another_is_waited_for_loses_nothing")],
