@@ -33,7 +33,8 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 
-/// A node's ordinal in its domain: handed out once, never reused.
+/// A node's ordinal in its domain: handed out once, never reused. Only a domain that was removed,
+/// since nobody was in it, begins again.
 ///
 /// # Examples
 /// ```

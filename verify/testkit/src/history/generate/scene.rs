@@ -18,6 +18,8 @@ type Who = (usize, usize);
 pub(super) struct Scene {
     /// Steps that only begin and open things, before all others.
     opening: u64,
+    /// As many once there is too little of something, and once there is enough again.
+    lacking: u64,
     /// Threads that each member begins with, besides its first.
     threads: usize,
     /// Of these, a member and the next one.
@@ -34,7 +36,16 @@ impl Scene {
     pub(super) fn new(rng: &mut Rng) -> Self {
         let opening = if rng.one_in(3) { 0 } else { 4 + rng.below(16) };
         let (threads, loyalty) = ([0, 0, 1, 2, 3][rng.below(5) as usize], rng.below(4));
-        Self { opening, threads, beginning: None, loyalty, recent: Vec::new(), last: (0, 0) }
+        let lacking = if rng.one_in(2) { 3 } else { 0 };
+        Self {
+            opening,
+            lacking,
+            threads,
+            beginning: None,
+            loyalty,
+            recent: Vec::new(),
+            last: (0, 0),
+        }
     }
 
     /// The next thread of a member that begins.
@@ -58,6 +69,10 @@ impl Scene {
         match step.verb {
             Verb::Start => self.beginning = Some((step.member, 1)),
             Verb::Thread => {}
+            // Who cannot open undoes what it began; who opens afterwards sees what that took away.
+            Verb::Limit | Verb::Fill | Verb::Unlimit | Verb::Free => {
+                self.opening = self.opening.max(self.lacking);
+            }
             _ => self.opening = self.opening.saturating_sub(1),
         }
         // Who has just been limited goes on: that is when calls fail.

@@ -124,10 +124,7 @@ impl Model {
             | Verb::Client
             | Verb::Server
             | Verb::RtOpen => node_ok(),
-            Verb::Watch => {
-                let target = self.objects.get(&step.arg("target"));
-                node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
-            }
+            Verb::Watch => node_ok() && self.has_its_number(step.arg("target")),
             Verb::RemoveLock => {
                 let name = (step.arg("rw"), step.arg("mutex"));
                 node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)

@@ -172,7 +172,12 @@ impl Model {
             return all;
         }
         if !mine.is_empty() {
-            return vec![Taking::Deadlock];
+            let may_have_left = mine.iter().all(|r| self.is_orphan(r.guard, r.forgotten));
+            if !may_have_left || mine.len() == file.readers.len() {
+                return vec![Taking::Deadlock];
+            }
+            // It waits for the others, then.
+            all.push(Taking::Deadlock);
         }
         if matches!(all[0], Taking::Clean | Taking::OwnerDied) && !file.readers.is_empty() {
             let (gone, here): (Vec<&Reader>, Vec<&Reader>) =

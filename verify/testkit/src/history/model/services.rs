@@ -339,7 +339,9 @@ impl Model {
             return Err(format!("request {ticket} of {client} comes, not one of {may:?}"));
         }
         let mut earlier = must.iter().take_while(|m| **m != (client, ticket));
-        if let Some(skipped) = earlier.find(|m| m.0 == client && (m.1 < ticket) && ticket > 0) {
+        let number = |of: Handle| c.asked.iter().find(|a| a.ticket == of).map(|a| a.number);
+        let before = |m: &&(Handle, Handle)| m.0 == client && number(m.1) < number(ticket);
+        if let Some(skipped) = earlier.find(|m| ticket > 0 && before(m)) {
             return Err(format!("request {ticket} of {client} comes before {}", skipped.1));
         }
         let asked = self.client_mut(client).and_then(|c| {
