@@ -1,5 +1,5 @@
-//! Nodes in PID and mount namespaces of their own, as in containers, that share the directory:
-//! they work together, and each knows of the other's death at once.
+//! Nodes in PID and mount namespaces of their own, as in containers, that share the directory and
+//! may write nowhere else: they work together, and each knows of the other's death at once.
 //!
 //! Where making a namespace is not allowed the tests say so and end.
 
@@ -29,11 +29,15 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// `unshare` with the namespaces of a container. Killing it kills what runs inside.
+/// Runs its arguments where all but RAM disks is read-only.
+const ON_READ_ONLY: &str = "mount --make-rprivate / && mount -o remount,bind,ro / && \
+     ! touch /read-only-test 2>/dev/null && exec \"$0\" \"$@\"";
+
+/// `unshare` with the namespaces and the root of a container. Killing it kills what runs inside.
 fn container() -> Vec<&'static str> {
     let spaces = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"];
     let mine: &[_] = if is_root() { &[] } else { &["--user", "-r"] };
-    [&["unshare"], mine, &spaces].concat()
+    [&["unshare"], mine, &spaces, &["sh", "-c", ON_READ_ONLY]].concat()
 }
 
 fn may_unshare() -> bool {

@@ -216,7 +216,11 @@ impl Supervisor {
         os::adopt_grandchildren();
         let logs = config.logs.clone().unwrap_or_else(|| default_dir(&config.name));
         let made = fs::create_dir_all(&logs);
-        made.map_err(doing(format!("make the directory of logs {}", logs.display())))?;
+        let what = format!(
+            "make the directory of logs {} (`logs` of [robot] names another)",
+            logs.display()
+        );
+        made.map_err(doing(what))?;
         let log = Log::open(&logs, dir.path(), "run").map_err(doing("open run.log"))?;
         let control = Server::open(dir.path()).map_err(doing("open the control socket"))?;
         let width = config.processes.iter().map(|p| p.name.len()).max().unwrap_or(0).max(3);
