@@ -13,7 +13,7 @@ mod timers;
 use super::languages::{self, PYTHON, RUST};
 use super::member::WAYS;
 use super::model::{Kind, MUTEX, Model, PI, RWLOCK};
-use super::step::{FIXED, FOREVER_MS, Handle, Step, Verb, WORDS};
+use super::step::{BATCH_MAX, FIXED, FOREVER_MS, Handle, Step, Verb, WORDS};
 use crate::rng::Rng;
 use scene::Scene;
 use swarm::Taste;
@@ -425,7 +425,7 @@ impl Generator {
     }
 
     fn count(&mut self) -> u64 {
-        if self.rng.one_in(6) { 1 + self.rng.below(40) } else { 1 + self.rng.below(4) }
+        if self.rng.one_in(6) { 1 + self.rng.below(BATCH_MAX) } else { 1 + self.rng.below(4) }
     }
 
     fn about_topics(

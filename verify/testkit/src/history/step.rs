@@ -18,6 +18,9 @@ pub(super) const FIXED: u64 = 2;
 /// Words of a message of the types from [`FIXED`] on: within an entry of a ring, and in a chunk.
 pub(super) const FIXED_WORDS: [u64; 2] = [8, 200];
 
+/// Messages of one step at most.
+pub(super) const BATCH_MAX: u64 = 40;
+
 /// Words of a message: within an entry, in a chunk, in a large one.
 pub(super) const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
 

@@ -45,6 +45,7 @@ pub(super) struct Actor {
 
 impl Actor {
     pub(super) fn new(shared: Shared, thread: usize) -> Self {
+        batches::prepare();
         Self { shared, thread, own: BTreeMap::new(), set: wait_sets::Own::default() }
     }
 

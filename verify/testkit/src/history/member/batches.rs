@@ -1,5 +1,6 @@
 //! Ends of topics and queues whose messages have a fixed size, and travel in batches.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use outlive::Subscriber;
@@ -14,7 +15,7 @@ use super::things::Thing;
 use super::things::batches::{Slice, Values};
 use super::things::lasting::Lasting;
 use crate::history::reply::{Reply, Seen, UNSAID};
-use crate::history::step::{FIXED, Step, Verb};
+use crate::history::step::{BATCH_MAX, FIXED, FIXED_WORDS, Step, Verb};
 
 pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     let node = shared.node(step.arg("node"));
@@ -147,10 +148,26 @@ fn seen(value: &[u64]) -> Seen {
     Seen { seq: seen.n, lost: UNSAID, ..seen }
 }
 
-/// So many messages from number `next` on, one behind the other.
-fn contents(step: &Step, next: u64) -> Vec<u8> {
-    let numbers = next..next + step.arg("count");
-    numbers.flat_map(|n| content(step.arg("on"), n, step.arg("words"))).collect()
+thread_local! {
+    /// Messages of a batch: where a limit has come there may be no more memory for them.
+    static BATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has the memory that the calling thread needs to send batches.
+pub(super) fn prepare() {
+    let words = BATCH_MAX * FIXED_WORDS[1];
+    BATCH.with_borrow_mut(|batch| batch.reserve(8 * words as usize));
+}
+
+/// Does something with so many messages from number `next` on, one behind the other.
+fn with_contents<R>(step: &Step, next: u64, send: impl FnOnce(&[u8]) -> R) -> R {
+    BATCH.with_borrow_mut(|batch| {
+        batch.clear();
+        for n in next..next + step.arg("count") {
+            batch.extend(content(step.arg("on"), n, step.arg("words")));
+        }
+        send(batch)
+    })
 }
 
 /// Publishes a batch from number `next` on, and says how many of it went.
@@ -161,7 +178,7 @@ pub(super) fn publish(
     reply: &mut Reply,
 ) -> Result<(), Fails> {
     let before = publisher.published();
-    let done = publisher.publish_batch_bytes(&contents(step, next));
+    let done = with_contents(step, next, |batch| publisher.publish_batch_bytes(batch));
     reply.value = publisher.published() - before;
     Ok(done?)
 }
@@ -173,7 +190,7 @@ pub(super) fn send(
     step: &Step,
     reply: &mut Reply,
 ) -> Result<(), Fails> {
-    producer.send_batch_bytes(&contents(step, next), Deadline::AT_ONCE)?;
+    with_contents(step, next, |batch| producer.send_batch_bytes(batch, Deadline::AT_ONCE))?;
     reply.value = step.arg("count");
     Ok(())
 }

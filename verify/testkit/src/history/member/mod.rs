@@ -101,9 +101,10 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
                 let shared = shared.clone();
                 let (started, starts) = channel();
                 let join = std::thread::spawn(move || {
+                    let actor = Actor::new(shared, thread);
                     // SAFETY: takes nothing.
                     let _ = started.send(unsafe { libc::gettid() });
-                    Actor::new(shared, thread).run(&steps);
+                    actor.run(&steps);
                 });
                 // The runtime aborts a thread that cannot have its signal stack: a limit that comes
                 // next is not to meet one that begins.

@@ -94,6 +94,14 @@ impl Model {
         Vec::new()
     }
 
+    /// The kernel tells of a circle at once; the answer may come after one of them has died.
+    pub(super) fn circles_were_told(&mut self) {
+        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        let locks = waits.filter(|s| s.verb == Verb::Lock && !self.circle(s).is_empty());
+        let told: Vec<_> = locks.map(|s| (s.member, s.thread)).collect();
+        self.circled.extend(told);
+    }
+
     /// Whether a wake for the same lock may have gone to one that is stopped: it, or the slice of
     /// another's sleep, comes later.
     pub(super) fn is_beside_stopped(&self, step: &Step) -> bool {

@@ -302,6 +302,9 @@ impl Model {
         if step.verb == Verb::Stop {
             self.stops(step.member);
         }
+        if matches!(step.verb, Verb::Kill | Verb::Exit | Verb::Quit) {
+            self.circles_were_told();
+        }
         let member = self.members.entry(step.member).or_default();
         match step.verb {
             Verb::Start => {
