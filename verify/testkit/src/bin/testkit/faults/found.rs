@@ -236,13 +236,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.unmapped_lives",
         "a dead publisher whose ring cannot be mapped is named as one that lives",
-        &[
-            Unit(
-                "topic::tests::failures::unopened::\
-                 who_cannot_map_the_ring_of_one_that_is_dead_does_not_say_that_it_lives",
-            ),
-            History("unmapped-dead-keep-no-type"),
-        ],
+        &[Unit(
+            "topic::tests::failures::unopened::\
+             who_cannot_map_the_ring_of_one_that_is_dead_does_not_say_that_it_lives",
+        )],
     ),
     fault(
         "reliable.joiner_unseen",
